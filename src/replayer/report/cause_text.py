@@ -12,6 +12,7 @@ _COMPARES_IDENTITY = re.compile(r"\bis (?:not )?(?!None\b|True\b|False\b|not\b)\
 _FIXED = {
     "identity": "this line changes an object that has two names in only one of the two",
     "order": "this line iterates over a set that has the same members in another order",
+    "version": "this line reads a value that is not in the state, and that differed before it ran",
     "unseen": "after this line a value differs; the cause is not known, since not all that the line reads was seen",
     "depth": (
         "how deep the stack is when the step is called: run from two depths, twice each, it gives the same state from "
@@ -52,4 +53,8 @@ def where_from(cause: Cause) -> str:
     """Where a value comes from that the line reads and that differed before the step."""
     if cause.kind == "load":
         return "after load(): "
-    return "before the step: " if cause.loaded_at is not None else "outside the state: "
+    return (
+        "before the step: "
+        if cause.loaded_at is not None or cause.kind in ("version", "edited")
+        else "outside the state: "
+    )

@@ -206,7 +206,7 @@ def _kind_text(cause: Cause) -> str:
             return f"{cause.operation} gives different results from the same inputs"
         case "edited":
             return "the two versions of the code differ here"
-        case "outside":
+        case "outside" | "version":
             return "this line reads a value that is not in the state, and that differed before it ran"
         case "branch":
             return "the two take different branches after this line"

@@ -59,7 +59,8 @@ class Cause:
 
     Attributes:
         kind: "operation" (same inputs, different results), "edited" (the line differs in the other version),
-            "outside" (it reads hidden state that differed before the step), "branch" (the two took different branches
+            "outside" (it reads hidden state that differed before the step), "version" (as "outside", but the two variants
+            run different code, which may give it different values), "branch" (the two took different branches
             after it), "identity" (it changes an object that two names lead to in one of the two alone), "order" (it iterates
             over a set with the same members in another order), "load" (load() did not give back what the step reads),
             "depth" (it is in a try that catches a RecursionError, and where that arises depends on how deep the stack is),

@@ -9,6 +9,7 @@ that reads hidden state.
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator
 
 import attrs
@@ -152,7 +153,10 @@ class _BackwardSearch(AlignedLines):
         around = self._frame_around(item) if is_inner(record.function) else None
         statements = self._statements(item)
         bound = frozenset[str]().union(*(statement.inner for statement in statements))
-        yield from sorted({f"g:{record.module}:{call}" for one in statements for call in one.calls})  # Compiled ones.
+        calls = {call for one in statements for call in one.calls}
+        yield from sorted({f"g:{record.module}:{call}" for call in calls})  # Compiled ones.
+        for method in sorted({call.rpartition(".")[2] for call in calls if "." in call}):
+            yield from (f"c{name}:{method}" for name in self._classes(method))
         for word in sorted(frozenset[str]().union(*(statement.reads for statement in statements))):
             is_bound = word.partition(".")[0] in bound
             if not is_bound or is_inner(record.function):
@@ -244,7 +248,7 @@ class _BackwardSearch(AlignedLines):
             kind = "edited"
             place, other = only or (place, other)
         elif outside:
-            kind = "outside"
+            kind = "outside" if self._is_one_version() else "version"
             edited = self._edited_definition(item, outside)
             if edited is not None:
                 kind, (place, other) = "edited", edited
@@ -266,6 +270,10 @@ class _BackwardSearch(AlignedLines):
             self._path,
             orders if kind == "order" else [],
         )
+
+    def _is_one_version(self) -> bool:
+        """Return True if both variants ran the same code, as far as it was traced."""
+        return all(lines.same for lines in self._alignment.line_maps.values())
 
     def _reads_held_objects(self, item: int) -> bool:
         """Return True if a line reads an object whose attributes were read only where one of its methods ran."""
@@ -331,14 +339,17 @@ class _BackwardSearch(AlignedLines):
         lines = self._alignment.line_maps[record.module]
         first = self._alignment.source(record.path)
         second = self._alignment.source(self._alignment.second.records[self._items[item].second or 0].path)
+        function = re.escape(record.function.rpartition(".")[2])
         for name in outside:
             word = name.rpartition(":")[2]
-            for target in (word, f"self.{word}"):
-                for line in second.definitions.get(target, ()):
-                    if line in lines.edited:
-                        mapped = lines.to_first(line)
-                        return (
-                            SourceLocation(first.path, mapped, "", first.statement_text(mapped)),
-                            SourceLocation(second.path, line, "", second.statement_text(line)),
-                        )
+            default = re.compile(rf"\bdef {function}\(.*\b{re.escape(word)}\b.*=")
+            found = [line for target in (word, f"self.{word}") for line in second.definitions.get(target, ())]
+            found += [line for line in sorted(lines.edited) if default.search(second.lines[line - 1])]
+            for line in found:
+                if line in lines.edited:
+                    mapped = lines.to_first(line)
+                    return (
+                        SourceLocation(first.path, mapped, "", first.statement_text(mapped)),
+                        SourceLocation(second.path, line, "", second.statement_text(line)),
+                    )
         return None

@@ -11,7 +11,7 @@ import inspect
 import re
 from collections import deque
 from pathlib import Path
-from types import FrameType, ModuleType
+from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -75,6 +75,7 @@ class LineTracer:
         self._members_left = MEMBERS_MAX
         self._arena_hash: int | None = None
         self._sources: dict[str, SourceFile] = {}
+        self._named_methods: dict[tuple[type, CodeType], list[tuple[str, type, str]]] = {}
         self._words: dict[tuple[str, int], frozenset[str]] = {}
 
     # --- events
@@ -294,18 +295,34 @@ class LineTracer:
         values |= {f"g:{module}:{name}": frozen for name, frozen in compiled_globals(frame).items()}
         for name in code.co_names:
             value = frame.f_globals.get(name)
-            if name in frame.f_globals and (is_data(value) or is_cache(value)):
+            if name in frame.f_globals and (is_data(value) or is_cache(value) or _is_function(value)):
                 values[f"g:{module}:{name}"] = value
-            if isinstance(value, ModuleType):
-                for inner in code.co_names:  # As in memos.COSTS: of a module that the function names.
-                    member = vars(value).get(inner)
-                    if inner in vars(value) and (is_cache(member) or (is_data(member) and is_users(value.__name__))):
-                        values[f"g:{value.__name__}:{inner}"] = member
+            if isinstance(value, ModuleType):  # As in memos.COSTS: of a module that the function names.
+                names = (inner for inner in code.co_names if inner in vars(value))
+                values |= {
+                    f"g:{value.__name__}:{inner}": vars(value)[inner] for inner in names if _is_seen(value, inner)
+                }
             if isinstance(value, type) and value.__module__ == module:
                 for inner, member in vars(value).items():
                     if _is_kept(inner, member):
                         values[f"c{value.__qualname__}:{inner}"] = member
+        reached = [*(attributes.values() if isinstance(attributes, dict) else ()), *frame.f_locals.values()]
+        for kind in {type(value) for value in reached}:
+            values |= self._methods(kind, code)
         return values
+
+    def _methods(self, kind: type, code: CodeType) -> dict[str, Any]:
+        """The methods of a class of the user's that a function names: a step may have put others in their place."""
+        known = self._named_methods.get((kind, code))
+        if known is None:
+            holders = [base for base in kind.__mro__ if is_users(base.__module__)]
+            pairs = [
+                (base, inner) for inner in code.co_names for base in holders if _is_function(vars(base).get(inner))
+            ]
+            known = self._named_methods[kind, code] = [
+                (f"c{base.__qualname__}:{inner}", base, inner) for base, inner in pairs
+            ]
+        return {name: vars(base)[inner] for name, base, inner in known if inner in vars(base)}
 
     def _read_state(self, fresh: Values) -> None:
         if self._is_captured:
@@ -357,6 +374,17 @@ def _value_of_word(frame: FrameType, word: str) -> Any:
     for attribute in attributes:
         value = attributes_of(value).get(attribute)
     return value
+
+
+def _is_seen(module: ModuleType, name: str) -> bool:
+    """Return True if what a module holds under a name is compared: memos, and values and functions of the user's."""
+    member = vars(module)[name]
+    return is_cache(member) or ((is_data(member) or _is_function(member)) and is_users(module.__name__))
+
+
+def _is_function(value: Any) -> bool:
+    """Return True for a function of the user's."""
+    return isinstance(value, FunctionType) and is_users(value.__module__)
 
 
 def _is_kept(name: str, value: Any) -> bool:

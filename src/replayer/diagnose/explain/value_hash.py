@@ -100,7 +100,7 @@ class Digester:
         elif isinstance(value, State | Snapshot):
             pass  # Its fields are watched one by one.
         elif isinstance(value, _BY_NAME):
-            hasher.update(f"{value.__module__ if not isinstance(value, ModuleType) else ''}.{value.__name__}".encode())
+            self._feed_named(hasher, value, level, seen, left)
         elif is_cache(value):
             hasher.update(str(value.cache_info().currsize).encode())
         elif level >= LEVELS_MAX or left[0] < 0:
@@ -110,6 +110,19 @@ class Digester:
         else:
             seen[id(value)] = len(seen)
             self._feed_parts(hasher, value, level + 1, seen, left)
+
+    def _feed_named(self, hasher: Any, value: Any, level: int, seen: dict[int, int], left: list[int]) -> None:
+        """A module, a class or a function by its name, a function with the values that its closure keeps.
+
+        Not by its code: of two versions of that, the edited line says more.
+        """
+        if not isinstance(value, FunctionType):
+            hasher.update(f"{value.__module__ if not isinstance(value, ModuleType) else ''}.{value.__name__}".encode())
+            return
+        hasher.update(f"{value.__module__}.{value.__qualname__}".encode())
+        if value.__closure__ and level < LEVELS_MAX and id(value) not in seen:
+            seen[id(value)] = len(seen)
+            self._feed(hasher, self._kept_alive(_closure_data(value)), level + 1, seen, left)
 
     def order_of(self, values: set[Any] | frozenset[Any]) -> tuple[int, int]:
         """64 bits for the members of a set, and 64 for the order in which it gives them."""
@@ -192,6 +205,21 @@ def rule_of(value: Any) -> str:
     return f"default {name}" + ("" if code is None else f" at line {code.co_firstlineno}")
 
 
+def _closure_data(function: FunctionType) -> dict[str, Any]:
+    """The variables of a closure that a step may change, by name; of functions and classes in containers, their names."""
+    found: dict[str, Any] = {}
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            value = cell.cell_contents
+        except ValueError:  # Never assigned.
+            continue
+        if isinstance(value, Mapping) and not isinstance(value, dict):
+            continue  # Such as a memo by weak references.
+        if is_data(value) or (isinstance(value, FunctionType) and value.__closure__):
+            found[name] = value
+    return found
+
+
 def _value_text(value: Any) -> str | None:
     """The text of a number, a time, a path and so on, which shows its whole value; None for other kinds of values."""
     kind = type(value)
@@ -243,6 +271,8 @@ def _generator_state(value: Any) -> dict[str, Any] | None:
             return dict(value.bit_generator.state)
         case np.random.BitGenerator():
             return dict(value.state)
+        case np.random.RandomState():
+            return dict(value.get_state(legacy=False))
     return None
 
 
@@ -311,6 +341,8 @@ def _text_of_other(value: Any) -> str:
         return f"{type(value).__name__} {text}"
     if isinstance(value, deque | defaultdict):
         return ", ".join(filter(None, [f"a {type(value).__name__} of {len(value)}", rule_of(value)]))
+    if isinstance(value, FunctionType):
+        return f"the function {value.__qualname__}"
     if isinstance(value, ContextVar):
         return " ".join(["a ContextVar", *(f"that is {text_of(one)}" for one in _current(value))])
     return _text_of_generator(value) or f"a {type(value).__name__}"

@@ -148,8 +148,8 @@ def test_options_of_a_reset_are_inputs(tmp_path: Path) -> None:
 class OwnDefault(zoo.Drift):
     """Its reset has options of its own, which are not None."""
 
-    def reset(self, *, seed: int | None = None, options: Any = {"start": np.array([4.0, 3.0])}) -> tuple[Any, Any]:  # noqa: B006
-        return super().reset(seed=seed, options={"start": options["start"] * 2})
+    def reset(self, *, seed: int | None = None, options: Any = {"start": [4.0, 3.0]}) -> tuple[Any, Any]:  # noqa: B006
+        return super().reset(seed=seed, options={"start": np.array(options["start"]) * 2})
 
 
 def test_options_that_nobody_gave_are_not_passed_on(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def only_fetches(cause: Cause) -> bool:
 
     For example the head of a loop over objects: the line that reads the part that differs comes later.
     """
-    if cause.kind != "outside" or cause.value is None or not cause.outside:
+    if cause.kind not in ("outside", "version") or cause.value is None or not cause.outside:
         return False
     parts = [part for part in cause.value.parts if part[0] != cause.value.name]
     had = {texts for one in cause.outside for _, *both in one.parts for texts in [tuple(both)]}

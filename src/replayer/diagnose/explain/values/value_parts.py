@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -28,6 +29,8 @@ def has_parts(value: Any) -> bool:
     if isinstance(value, list | tuple | dict | set | frozenset | deque):
         return True
     if isinstance(value, np.ndarray | np.generic | State | Snapshot | str | bytes | int | float | complex):
+        return False
+    if type(value) is random.Random:  # Its text shows its whole state.
         return False
     return value is not None and is_data(value) and not is_cache(value) and bool(attributes_of(value))
 
