@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import attrs
 import numpy as np
 
 from recorder.ambient.iterators import IteratorParts, position_of
+from recorder.ambient.process_wide import SETTINGS, put_registered
 from recorder.ambient.value_kinds import put_content
 from recorder.processes.seeds.process_generators import numba_states, set_generator_states
 
@@ -27,7 +28,25 @@ ENVIRONMENT_PATH: Path = (("ambient", "os.environ"),)
 NUMBA = "numba"  # The kind of the contents of numba's two generators.
 FOLDER_PATH: Path = (("ambient", "current folder"),)
 
+SETTING = "setting of the process"  # The kind of the contents of process_wide.SETTINGS, and of their paths.
+
 ABSENT: Any = object()  # Stands for a missing value.
+
+
+@attrs.frozen(repr=False)
+class DefinedAt:
+    """Stands for a function: by its name and the line of its definition."""
+
+    name: str
+    line: int
+
+    @classmethod
+    def of(cls, function: Any) -> DefinedAt:
+        """Of a function of Python code."""
+        return cls(function.__qualname__, function.__code__.co_firstlineno)
+
+    def __repr__(self) -> str:
+        return f"{self.name}() at line {self.line}"
 
 
 @attrs.define(eq=False)
@@ -131,7 +150,28 @@ def set_child(holder: Any, step: Step, value: Any) -> None:
             holder[name] = value
 
 
+def _put_environment(content: dict[str, str]) -> None:
+    if dict(os.environ) != content:
+        os.environ.clear()
+        os.environ.update(content)
+
+
+def _put_folder(content: str | None) -> None:
+    if content is not None:
+        os.chdir(content)
+
+
+_OF_PROCESS: dict[str, Callable[[Any], Any]] = {
+    "environment": _put_environment,
+    "folder": _put_folder,
+    "np.random": np.random.set_state,
+}
+
+
 def _put(path: Path, kind: str, holder: Any, content: Any) -> None:
+    if kind in _OF_PROCESS:
+        _OF_PROCESS[kind](content)
+        return
     match kind:
         case "global" | "class" | "function attribute":
             now = names_of(kind, holder)
@@ -141,15 +181,10 @@ def _put(path: Path, kind: str, holder: Any, content: Any) -> None:
                     set_child(holder, (kind, name), old)
         case "cell":
             set_child(holder, (kind, ""), content)
-        case "environment":
-            if dict(os.environ) != content:
-                os.environ.clear()
-                os.environ.update(content)
-        case "folder":
-            if content is not None:
-                os.chdir(content)
-        case "np.random":
-            np.random.set_state(content)  # noqa: NPY002 - the legacy generator is what simulations use
+        case "setting of the process":
+            SETTINGS[path[0][1]][1](content)
+        case "registered":
+            put_registered(holder, content)
         case "numba":
             set_generator_states({path[0][1]: content})
         case _ if path == RANDOM_PATH:

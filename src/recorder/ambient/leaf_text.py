@@ -39,6 +39,8 @@ def name_of(path: Path) -> str:
                 text = f"{text}.{plain}" if text and kind == "function" else plain
             case "item":
                 text += "[…]" if name is ... else f"[{short_text(name)}]"
+            case "setting of the process":
+                text = str(name)
             case "closure" | "default" | "local":
                 text += f": {name}"
             case "cell" | "held":
@@ -235,5 +237,8 @@ def _entries(count: int) -> str:
 
 def short_text(value: Any) -> str:
     """A value in at most SHOWN_CHARS_MAX characters."""
-    text = repr(value)
+    try:
+        text = repr(value)
+    except ValueError:  # An integer in it has more digits than may be turned into text.
+        text = f"a {type(value).__name__} with a number of too many digits"
     return text if len(text) <= SHOWN_CHARS_MAX else text[: SHOWN_CHARS_MAX - 1] + "…"

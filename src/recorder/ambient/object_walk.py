@@ -12,32 +12,33 @@ Invariants:
 
 from __future__ import annotations
 
-import os
 import random
+from abc import ABCMeta
 from collections import deque
 from collections.abc import Callable
-from types import FunctionType
+from types import CoroutineType, FunctionType
 from typing import Any
 
 import numpy as np
 import xxhash
 
 from recorder.ambient.ambient import (
-    ENVIRONMENT_PATH,
-    FOLDER_PATH,
     INSTANCE,
-    NUMPY_RANDOM_PATH,
-    RANDOM_PATH,
     Ambient,
+    DefinedAt,
     Path,
     names_of,
 )
+from recorder.ambient.c_memory import Memory, memory_text
 from recorder.ambient.iterators import parts_of, position_of
 from recorder.ambient.members import Members, SetContent
+from recorder.ambient.process_values import add_process_values
+from recorder.ambient.process_wide import registered_classes
 from recorder.ambient.roots import Roots, functions_of, is_our_own
 from recorder.ambient.shared_memory import memory_of, shared_memory
 from recorder.ambient.value_kinds import (
     ARRAY_BYTES_MAX,
+    KEPT_LIBRARY,
     attributes_of,
     content_of,
     generator_state,
@@ -45,6 +46,7 @@ from recorder.ambient.value_kinds import (
     kind_of,
     plain_key,
 )
+from sim.kernel.class_names import package_of
 from sim.kernel.simulation import ArenaOfSaved, Simulation, inner_of
 from sim.kernel.state import State
 
@@ -99,19 +101,7 @@ class _Walk:
         for function, name in roots.functions.items():
             self.walk_function((("function", name),), function)
         self.walk_on()
-        ambient.leaves[RANDOM_PATH] = state = random.getstate()
-        ambient.contents[RANDOM_PATH] = ("random", state)
-        legacy: Any = np.random.get_state(legacy=False)  # noqa: NPY002 - see above
-        ambient.contents[NUMPY_RANDOM_PATH] = ("np.random", legacy)
-        inner = legacy["state"]
-        plain = {name: part.tobytes() if isinstance(part, np.ndarray) else part for name, part in inner.items()}
-        ambient.leaves[NUMPY_RANDOM_PATH] = {**plain, "has_gauss": legacy["has_gauss"], "gauss": legacy["gauss"]}
-        ambient.add_numbas()
-        environment = dict(os.environ)
-        ambient.leaves[ENVIRONMENT_PATH] = environment
-        ambient.contents[ENVIRONMENT_PATH] = ("environment", environment)
-        ambient.leaves[FOLDER_PATH] = folder = _current_folder()
-        ambient.contents[FOLDER_PATH] = ("folder", folder)
+        add_process_values(ambient)
 
     def instance(self, simulation: Simulation) -> None:
         """Walk the values that the simulation's own objects store, except its state."""
@@ -132,7 +122,14 @@ class _Walk:
         self.ambient.objects[path] = holder
         self.ambient.contents[path] = (kind, names)
         for name, value in names.items():
+            if type(value) is FunctionType:  # Another one may be put in its place.
+                self.ambient.leaves[(*path, (kind, name))] = DefinedAt.of(value)
             self._value((*path, (kind, name)), value)
+        if isinstance(holder, ABCMeta):
+            own = (*path, ("class", "register()"))
+            registered = registered_classes(holder)
+            self.ambient.leaves[own] = tuple(one.__qualname__ for one in registered)
+            self.ambient.objects[own], self.ambient.contents[own] = holder, ("registered", registered)
 
     # --- values
 
@@ -233,6 +230,10 @@ class _Walk:
                 if not is_plain(one):
                     self._value((*path, ("held", index)), one)
 
+    def walk_memory(self, path: Path, value: Any) -> None:
+        content = self._keep("memory", path, value)
+        self.ambient.leaves[path] = Memory(memory_text(value), content)
+
     def walk_bytearray(self, path: Path, value: bytearray) -> None:
         self.ambient.leaves[path] = self._keep("bytearray", path, value)
 
@@ -309,7 +310,7 @@ class _Walk:
         self.ambient.leaves[path] = ("cache", value.cache_info().currsize)
 
     def walk_coroutine(self, path: Path, value: Any) -> None:
-        frame = value.gi_frame
+        frame = value.cr_frame if isinstance(value, CoroutineType) else value.gi_frame
         self.ambient.leaves[path] = ("stands at line", frame.f_lineno if frame is not None else None)
         for name, one in (frame.f_locals if frame is not None else {}).items():
             self._value((*path, ("local", name)), one)
@@ -320,7 +321,8 @@ class _Walk:
             self._through_ours(value)
             return
         self.ambient.leaves[path] = kind.__qualname__
-        if not self._in_instance and (kind is self._own_class or not self._roots.has_class(kind)):
+        is_of_library = not self._roots.has_class(kind) and package_of(kind) not in KEPT_LIBRARY
+        if not self._in_instance and (kind is self._own_class or is_of_library):
             return  # A simulation in a global has its own walk; objects of libraries are not walked.
         self.ambient.types.add(kind)
         content = attributes_of(value)
@@ -366,13 +368,6 @@ class _Walk:
         self.ambient.aliases |= shared_memory(self._arrays)
 
 
-def _current_folder() -> str | None:
-    try:
-        return os.getcwd()  # noqa: PTH109 - a Path would take longer to make than everything else
-    except OSError:
-        return None  # It was removed.
-
-
 _WALKS: dict[str, Callable[[_Walk, Path, Any], None]] = {
     "array": _Walk.walk_array,
     "bit generator": _Walk.walk_generator,
@@ -386,6 +381,7 @@ _WALKS: dict[str, Callable[[_Walk, Path, Any], None]] = {
     "generator": _Walk.walk_generator,
     "iterator": _Walk.walk_iterator,
     "list": _Walk.walk_sequence,
+    "memory": _Walk.walk_memory,
     "method": _Walk.walk_method,
     "object": _Walk.walk_object,
     "partial": _Walk.walk_partial,

@@ -11,11 +11,12 @@ import enum
 import functools
 import random
 import sys
-from types import CellType, FunctionType, GeneratorType, MemberDescriptorType, MethodType, ModuleType
+from types import CellType, CoroutineType, FunctionType, GeneratorType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
 
+from recorder.ambient.c_memory import is_memory, memory_of, put_memory
 from recorder.ambient.iterators import ITERATOR_TYPES
 from recorder.ambient.members import WEAK_KINDS, SetContent, put_weak, weak_content
 from recorder.ambient.roots import CACHE_TYPE
@@ -28,8 +29,9 @@ ARRAY_BYTES_MAX = 16 << 20  # Of a larger array only a hash is kept: a change is
 _ATOMS = (bool, int, float, complex, str, bytes, type(None), np.generic, np.dtype, enum.Enum, range, slice)
 _ATOM_MODULES = {"decimal", "fractions", "datetime", "uuid", "pathlib"}  # Their values never change.
 _STILL = (type, ModuleType, property, staticmethod, classmethod, Snapshot, Schema, Layout)
+KEPT_LIBRARY = {"queue", "sched"}  # Of Python's own modules: objects that hold what code puts in.
 _OPAQUE_MODULES = {"numpy", "numba", "pytest", "_pytest"} | (
-    set(sys.stdlib_module_names) - {"types", "dataclasses", "collections", "__main__"}
+    set(sys.stdlib_module_names) - {"types", "dataclasses", "collections", "__main__", *KEPT_LIBRARY}
 )
 _PLAIN_KINDS: tuple[tuple[type, str], ...] = (
     (State, "state"),
@@ -50,6 +52,7 @@ _PLAIN_KINDS: tuple[tuple[type, str], ...] = (
     (MethodType, "method"),
     (functools.partial, "partial"),
     (GeneratorType, "coroutine"),
+    (CoroutineType, "coroutine"),
 )
 
 
@@ -73,6 +76,8 @@ def _find_kind(kind: type) -> str:
         return "still"
     if issubclass(kind, random.SystemRandom):
         return "opaque"
+    if is_memory(kind):
+        return "memory"
     for base, name in _PLAIN_KINDS:
         if issubclass(kind, base):
             return name
@@ -152,6 +157,8 @@ def content_of(kind: str, value: Any) -> Any:
             return list(value)
         case "bytearray":
             return bytes(value)
+        case "memory":
+            return memory_of(value)
         case "array":
             return value.copy() if value.nbytes <= ARRAY_BYTES_MAX else None
         case "bit generator" if isinstance(value, np.random.RandomState):
@@ -195,7 +202,7 @@ def put_content(kind: str, value: Any, content: Any) -> bool:
         case "weak set" | "weak dict":
             put_weak(kind, value, content)
         case _:
-            return False
+            return kind == "memory" and content is not None and put_memory(value, content)
     return True
 
 

@@ -9,6 +9,7 @@ from recorder.text import counted
 from replayer.desync.outside_comparison import DIFFERS, EQUAL, LATER, ReadComparison
 from replayer.diagnose.explain.answer.explanation import Explanation
 from replayer.diagnose.explain.outside.differing_reads import STAND_IN_RUNS
+from replayer.diagnose.explain.trace_step import NOT_REPEATABLE
 
 _READS_SHOWN = 12
 _NAMES_SHOWN = 6
@@ -20,6 +21,8 @@ def outside_cause_line(explanation: Explanation) -> str | None:
     if (replaced := explanation.replaced) is not None:
         gives = f"the step gives the recorded state (in {replaced.runs} of {replaced.runs} processes)"
         return f"cause: {replaced.what}: where {replaced.how}, {gives}, and as it is now another one"
+    if (variables := _recorded_variables(explanation)) is not None:
+        return f"cause: {variables}: as recorded, the step gives the recorded state, and as it is now another one"
     if (what := explanation.differs_by) is not None:
         if explanation.pair is None:
             gives = f"the step does not raise and gives one state (in {STAND_IN_RUNS} of {STAND_IN_RUNS} processes)"
@@ -27,6 +30,26 @@ def outside_cause_line(explanation: Explanation) -> str | None:
         runs = f"in {STAND_IN_RUNS} of {STAND_IN_RUNS} processes each"
         return f"cause: {what}: with stand-ins that are the same in A and B, both give one state ({runs})"
     return None
+
+
+def _recorded_variables(explanation: Explanation) -> str | None:
+    """The environment variables with whose recorded values alone the step gives the recorded state, if no line tells more."""
+    first, second = explanation.pair or (None, None)
+    if first is None or second is None or not explanation.is_recorded(first) or NOT_REPEATABLE in explanation.notes:
+        return None
+    changed, is_now = (
+        first.variant,
+        second.variant.is_present and second.variant.environment.keys() <= {"PYTHONHASHSEED"},
+    )
+    if not changed.environment or not is_now or changed.start is not None or changed.code is not None:
+        return None
+    if explanation.cause is not None and explanation.cause.kind not in ("alone", "unseen", "line", "branch"):
+        return None
+    shown = [
+        f"{name} ({'not set' if value is None else value} in the recording)"
+        for name, value in changed.environment.items()
+    ]
+    return f"the environment variable{'s' if len(shown) > 1 else ''} {', '.join(shown)}"
 
 
 def outside_lines(reads: Sequence[ReadComparison]) -> list[str]:

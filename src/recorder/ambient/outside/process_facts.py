@@ -17,6 +17,9 @@ VARIABLES = (  # Their values are no secrets, and can be set again for a test.
     "OMP_NUM_THREADS",
     "MKL_NUM_THREADS",
     "NUMBA_NUM_THREADS",
+    "PYTHONOPTIMIZE",
+    "PYTHONWARNINGS",
+    "PYTHONINTMAXSTRDIGITS",
 )
 TIME_ZONE, LOCALE_NAME, CPU_FEATURES = "time_zone", "locale", "cpu_features"
 

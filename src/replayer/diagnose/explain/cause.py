@@ -63,7 +63,7 @@ class Cause:
             run different code, which may give it different values), "branch" (the two took different branches
             after it), "identity" (it changes an object that two names lead to in one of the two alone), "order" (it iterates
             over a set with the same members in another order), "load" (load() did not give back what the step reads),
-            "depth" (it is in a try that catches a RecursionError, and where that arises depends on how deep the stack is),
+            "alone" (only one of the two runs this line, before any that both run), "depth" (it is in a try that catches a RecursionError, and where that arises depends on how deep the stack is),
             "line" (it gave different values, and of those that it reads none was seen to differ) or "unseen" (as "line",
             but what it reads was not all seen, or it calls nothing that could give other values: the cause is before it).
         place: of the line; of a "load", of the line of load() if that is known, else of the line that reads it.

@@ -52,8 +52,8 @@ class _BackwardSearch(AlignedLines):
         """Search back from a value and the origin of its difference."""
         seen: set[int] = set()
         while True:
-            if origin.item < 0:
-                return None  # The two diverged before their first common line, or no line was traced.
+            if origin.item < 0:  # The two diverged before their first common line, or no line was traced.
+                return self._first_alone() if origin.kind == DIVERGED else None
             item = origin.item
             self._path.insert(0, (self._place(item), self._shown(name, item)))
             self._way.insert(0, (item, name, origin))
@@ -73,6 +73,15 @@ class _BackwardSearch(AlignedLines):
                 self._path = [(self._place(walked), "its turns")]
                 return self._cause(walked, "", ValueOrigin(HERE, walked), [])
             return self._first_use(outside)
+
+    def _first_alone(self) -> Cause | None:
+        """The first line of the step, if only one of the two ran it, and it is no call that both made."""
+        first = next(iter(self._items), None)
+        if first is None or (first.first is not None and first.second is not None):
+            return None
+        trace = self._alignment.first if first.first is not None else self._alignment.second
+        number = first.first if first.first is not None else first.second
+        return Cause("alone", self._place_of(trace.records[number or 0]), None, None, (), None, [], [])
 
     def _first_use(self, outside: list[str]) -> Cause:
         """The cause at the first line of the path that does more than fetch an object that differs already inside."""

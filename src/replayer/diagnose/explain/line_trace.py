@@ -9,13 +9,15 @@ from __future__ import annotations
 import dis
 import inspect
 import re
+from abc import ABCMeta
 from collections import deque
 from pathlib import Path
-from types import CodeType, FrameType, FunctionType, ModuleType
+from types import FrameType, ModuleType
 from typing import Any
 
 import numpy as np
 
+from recorder.ambient.process_wide import registered_classes
 from recorder.ambient.roots import is_users
 from replayer.diagnose.explain.source_lines import SourceFile
 from replayer.diagnose.explain.step_trace import (
@@ -30,6 +32,7 @@ from replayer.diagnose.explain.step_trace import (
 )
 from replayer.diagnose.explain.value_hash import Digester, attributes_of, is_cache, is_data, text_of
 from replayer.diagnose.explain.values.compiled_globals import compiled_globals
+from replayer.diagnose.explain.values.named_functions import NamedMethods, is_compared, is_function
 from replayer.diagnose.explain.values.value_parts import TOTAL_MAX, has_parts, order_text, parts_of
 from sim.kernel.hashing import hash_arena
 from sim.kernel.hooks import HasAdapter, hook
@@ -75,7 +78,7 @@ class LineTracer:
         self._members_left = MEMBERS_MAX
         self._arena_hash: int | None = None
         self._sources: dict[str, SourceFile] = {}
-        self._named_methods: dict[tuple[type, CodeType], list[tuple[str, type, str]]] = {}
+        self._named_methods = NamedMethods()
         self._words: dict[tuple[str, int], frozenset[str]] = {}
 
     # --- events
@@ -295,34 +298,23 @@ class LineTracer:
         values |= {f"g:{module}:{name}": frozen for name, frozen in compiled_globals(frame).items()}
         for name in code.co_names:
             value = frame.f_globals.get(name)
-            if name in frame.f_globals and (is_data(value) or is_cache(value) or _is_function(value)):
+            if name in frame.f_globals and (is_data(value) or is_cache(value) or is_function(value)):
                 values[f"g:{module}:{name}"] = value
             if isinstance(value, ModuleType):  # As in memos.COSTS: of a module that the function names.
                 names = (inner for inner in code.co_names if inner in vars(value))
                 values |= {
-                    f"g:{value.__name__}:{inner}": vars(value)[inner] for inner in names if _is_seen(value, inner)
+                    f"g:{value.__name__}:{inner}": vars(value)[inner] for inner in names if is_compared(value, inner)
                 }
+            if isinstance(value, ABCMeta) and is_users(value.__module__):  # What isinstance() asks it.
+                values[f"g:{module}:{name}"] = [one.__qualname__ for one in registered_classes(value)]
             if isinstance(value, type) and value.__module__ == module:
                 for inner, member in vars(value).items():
                     if _is_kept(inner, member):
                         values[f"c{value.__qualname__}:{inner}"] = member
         reached = [*(attributes.values() if isinstance(attributes, dict) else ()), *frame.f_locals.values()]
         for kind in {type(value) for value in reached}:
-            values |= self._methods(kind, code)
+            values |= self._named_methods.of(kind, code)
         return values
-
-    def _methods(self, kind: type, code: CodeType) -> dict[str, Any]:
-        """The methods of a class of the user's that a function names: a step may have put others in their place."""
-        known = self._named_methods.get((kind, code))
-        if known is None:
-            holders = [base for base in kind.__mro__ if is_users(base.__module__)]
-            pairs = [
-                (base, inner) for inner in code.co_names for base in holders if _is_function(vars(base).get(inner))
-            ]
-            known = self._named_methods[kind, code] = [
-                (f"c{base.__qualname__}:{inner}", base, inner) for base, inner in pairs
-            ]
-        return {name: vars(base)[inner] for name, base, inner in known if inner in vars(base)}
 
     def _read_state(self, fresh: Values) -> None:
         if self._is_captured:
@@ -374,17 +366,6 @@ def _value_of_word(frame: FrameType, word: str) -> Any:
     for attribute in attributes:
         value = attributes_of(value).get(attribute)
     return value
-
-
-def _is_seen(module: ModuleType, name: str) -> bool:
-    """Return True if what a module holds under a name is compared: memos, and values and functions of the user's."""
-    member = vars(module)[name]
-    return is_cache(member) or ((is_data(member) or _is_function(member)) and is_users(module.__name__))
-
-
-def _is_function(value: Any) -> bool:
-    """Return True for a function of the user's."""
-    return isinstance(value, FunctionType) and is_users(value.__module__)
 
 
 def _is_kept(name: str, value: Any) -> bool:

@@ -19,12 +19,13 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import cache
 from pathlib import PosixPath, PurePosixPath, PureWindowsPath, WindowsPath
-from types import BuiltinFunctionType, FunctionType, GeneratorType, MethodType, ModuleType
+from types import BuiltinFunctionType, CoroutineType, FrameType, FunctionType, GeneratorType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
 import xxhash
 
+from recorder.ambient.c_memory import is_memory, memory_of, memory_text
 from recorder.ambient.iterators import ITERATOR_TYPES, IteratorParts, parts_of, upcoming_text
 from sim.kernel.state import Snapshot, State
 
@@ -33,6 +34,7 @@ PART_BYTES = 1600  # Reading one part takes as long as hashing this many bytes.
 LEVELS_MAX = 12  # Nested containers and objects deeper than this count by their type.
 MEMBER_LEVELS = 2  # Of a member of a set.
 MEMBER_PARTS_MAX = 200
+BITS_MAX = 2048  # An integer of 640 digits: so many may always be turned into text.
 TEXT_CHARS_MAX = 80  # Of a value that is shown.
 
 _DOUBLE = struct.Struct("<d")
@@ -53,7 +55,7 @@ def is_cache(value: Any) -> bool:
 def is_data(value: Any) -> bool:
     """Return True if a step may change value: if it is not a function, a class or a module."""
     is_code = isinstance(value, (*_BY_NAME, staticmethod, classmethod, property)) or callable(value)
-    return not is_code or type(value) is weakref.ref
+    return not is_code or type(value) is weakref.ref or is_memory(type(value))
 
 
 class Digester:
@@ -79,7 +81,7 @@ class Digester:
         left[0] -= 1
         kind = type(value)
         if kind in _PLAIN:  # Most values, and so first.
-            hasher.update(f"{kind.__name__}:{value!r}".encode("utf-8", "surrogatepass"))
+            hasher.update(f"{kind.__name__}:{_plain_text(value)}".encode("utf-8", "surrogatepass"))
             return
         if kind is float:
             hasher.update(b"float:" + _DOUBLE.pack(value))  # By bytes: -0.0 is not 0.0, and a NaN is itself.
@@ -87,7 +89,8 @@ class Digester:
         if isinstance(value, np.ndarray) and not value.ndim and self._is_outside_state(value):
             value = np.asarray(value)[()]  # Arithmetic turns such arrays into scalars, which a load then restores.
             kind = type(value)
-        if (text := _value_text(value)) is not None:
+        text = "" if isinstance(value, State | Snapshot) else _value_text(value)  # Fields are watched one by one.
+        if text is not None:
             hasher.update(f"{kind.__name__}:{text}".encode("utf-8", "surrogatepass"))
             return
         hasher.update(b"array:" if isinstance(value, np.ndarray) else f"{kind.__name__}:".encode())
@@ -97,10 +100,10 @@ class Digester:
             )
         elif isinstance(value, np.ndarray):
             self._feed_array(hasher, value, level, seen, left)
-        elif isinstance(value, State | Snapshot):
-            pass  # Its fields are watched one by one.
         elif isinstance(value, _BY_NAME):
             self._feed_named(hasher, value, level, seen, left)
+        elif is_memory(kind):
+            hasher.update(memory_of(value) or b"")
         elif is_cache(value):
             hasher.update(str(value.cache_info().currsize).encode())
         elif level >= LEVELS_MAX or left[0] < 0:
@@ -183,7 +186,7 @@ class Digester:
                     self._feed(hasher, part, level, seen, left)
             case MethodType():
                 hasher.update(value.__func__.__qualname__.encode())
-            case GeneratorType() | weakref.ref() | ContextVar():
+            case GeneratorType() | CoroutineType() | weakref.ref() | ContextVar():
                 self._feed(hasher, self._kept_alive(_reached(value)), level, seen, left)
             case _ if type(value) in ITERATOR_TYPES:
                 self._feed(hasher, self._kept_alive(_held(parts_of(value))), level, seen, left)
@@ -203,6 +206,11 @@ def rule_of(value: Any) -> str:
     code = getattr(made, "__code__", None)
     name = getattr(made, "__qualname__", type(made).__qualname__)
     return f"default {name}" + ("" if code is None else f" at line {code.co_firstlineno}")
+
+
+def _plain_text(value: Any) -> str:
+    """The text of a plain value; of an integer with more digits than Python turns into text here, its hexadecimal digits."""
+    return hex(value) if type(value) is int and value.bit_length() > BITS_MAX else repr(value)
 
 
 def _closure_data(function: FunctionType) -> dict[str, Any]:
@@ -242,8 +250,13 @@ def _reached(value: Any) -> Any:
     if isinstance(value, weakref.ref):
         referent = value()
         return None if referent is None else [type(referent).__qualname__, _plain_of(attributes_of(referent))]
-    frame = value.gi_frame
+    frame = _frame_of(value)
     return None if frame is None else [frame.f_lineno, frame.f_lasti, _plain_of(frame.f_locals)]
+
+
+def _frame_of(value: GeneratorType[Any, Any, Any] | CoroutineType[Any, Any, Any]) -> FrameType | None:
+    """The frame of a generator or a coroutine; None if it has ended."""
+    return value.cr_frame if isinstance(value, CoroutineType) else value.gi_frame
 
 
 def _current(variable: ContextVar[Any]) -> tuple[Any, ...]:
@@ -265,6 +278,8 @@ def _held(parts: IteratorParts | None) -> tuple[Any, ...]:
 def _generator_state(value: Any) -> dict[str, Any] | None:
     """The complete state of a random generator; None if value is not a generator."""
     match value:
+        case random.SystemRandom():
+            return {}  # It has no state: each draw asks the system.
         case random.Random():
             return {"state": value.getstate()}
         case np.random.Generator():
@@ -304,7 +319,7 @@ def attributes_of(value: Any) -> dict[str, Any]:
 def text_of(value: Any) -> str:
     """A short text of a value, for people. It runs no code of the user's."""
     if type(value) in _PLAIN or isinstance(value, float):
-        text = repr(value)
+        text = _plain_text(value)
     elif isinstance(value, np.ndarray):
         plain = np.asarray(value)
         shape = "×".join(map(str, plain.shape)) or "one"
@@ -321,10 +336,9 @@ def text_of(value: Any) -> str:
         following = upcoming_text(value)
         text = f"an iterator ({type(value).__name__})"
         text += "" if following is None else f" that continues with {following}"
-    elif isinstance(value, GeneratorType):
-        text = (
-            f"a generator at line {value.gi_frame.f_lineno}" if value.gi_frame is not None else "a generator that ended"
-        )
+    elif isinstance(value, GeneratorType | CoroutineType):
+        kind, frame = ("coroutine" if isinstance(value, CoroutineType) else "generator"), _frame_of(value)
+        text = f"a {kind} at line {frame.f_lineno}" if frame is not None else f"a {kind} that ended"
     elif type(value) is weakref.ref:
         text = "a weak reference to " + ("an object that has ended" if value() is None else text_of(value()))
     elif type(value) is weakref.WeakValueDictionary:
@@ -341,8 +355,10 @@ def _text_of_other(value: Any) -> str:
         return f"{type(value).__name__} {text}"
     if isinstance(value, deque | defaultdict):
         return ", ".join(filter(None, [f"a {type(value).__name__} of {len(value)}", rule_of(value)]))
-    if isinstance(value, FunctionType):
-        return f"the function {value.__qualname__}"
+    if isinstance(value, FunctionType | type):
+        return f"the {'class' if isinstance(value, type) else 'function'} {value.__qualname__}"
+    if is_memory(type(value)):
+        return memory_text(value)
     if isinstance(value, ContextVar):
         return " ".join(["a ContextVar", *(f"that is {text_of(one)}" for one in _current(value))])
     return _text_of_generator(value) or f"a {type(value).__name__}"

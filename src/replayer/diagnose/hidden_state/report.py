@@ -19,7 +19,7 @@ _LABELS = ("live", "restored")
 
 FRESH, USED, READ, ENVIRONMENT, MARKS = "fresh", "used", "read", "environment", "marks"
 _HAPPENED = {
-    FRESH: "restored into a fresh instance, with globals and caches as before the run, it diverges",
+    FRESH: "restored into a fresh instance, with what can be put back of globals and caches as before the run, it diverges",
     USED: "restored into an instance that has run elsewhere, it diverges",
     READ: "being read changes the simulation",
     ENVIRONMENT: "with different environment variables it diverges",
@@ -81,7 +81,7 @@ class Repeats:
         runs = f"{self.run_count} fresh instances, restored and run from there,"
         if self.result_count == 1:
             return f"{runs} all had this result"
-        return f"{runs} had {self.result_count} different results: what decides it differs from run to run"
+        return f"{runs} had {self.result_count} different results: what decides it differs from run to run, or is left in the process by each of them"
 
 
 @attrs.frozen(eq=False)

@@ -158,22 +158,28 @@ class Trials:
     def is_disturbed(self, inputs: Sequence[bytes], period: Period) -> bool:
         """Return True if the live run is another one because it is watched: what is kept for comparison lives longer.
 
-        Two runs that nothing watches then agree with each other, and not with the live run. inputs: of all its ticks.
+        Two runs that nothing watches then agree with each other, and not with the live run, and one more that is watched
+        agrees with that. inputs: of all its ticks.
         """
-        hashes = []
-        for _ in range(2):
+        hashes: list[int] = []
+        for is_watched in (False, False, True):
+            kept = []
             self._before.put_back()
             try:
                 with self._fresh_caches(()):
-                    unwatched = as_simulation(self._factory())
+                    again = as_simulation(self._factory())
                     for one in inputs:
-                        unwatched.step(decode_plain(one))
-                    hashes.append(unwatched.state.hash())
+                        if is_watched:
+                            kept.append(take_ambient(self._roots, again))
+                        again.step(decode_plain(one))
+                    hashes.append(again.state.hash())
             except Exception:  # noqa: BLE001 - another instance in this process may fail in any way
                 return False
             finally:
                 period.after.put_back()
-        return hashes[0] == hashes[1] != period.hashes[-1]
+            if len(hashes) == 2 and (hashes[0] != hashes[1] or hashes[0] == period.hashes[-1]):
+                return False
+        return hashes[2] == period.hashes[-1]
 
     def _elsewhere(self, period: Period) -> Simulation:
         """The used instance, after some ticks of a different part of the run."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import random
 import sys
 import textwrap
 from pathlib import Path
@@ -288,3 +289,20 @@ def test_a_step_that_fills_the_stack_is_not_called_non_deterministic(tmp_path: P
     cause = cause_of_depth(step.trace)
     assert cause is not None
     assert (cause.kind, cause.place.text) == ("depth", "self.fall()  # HERE")
+
+
+ODD_VALUES = """
+def step(self, inputs):
+    self.cup = random.SystemRandom()
+    self.number = 10 ** 5000
+    self.state["count"][()] += 1
+"""
+
+
+def test_values_that_python_does_not_turn_into_text_do_not_make_the_traced_step_raise(tmp_path: Path) -> None:
+    """A generator without a state, and an integer with more digits than may be turned into text."""
+    simulation = load(tmp_path, "odd", ODD_VALUES)
+    vars(sys.modules["planted_here"])["random"] = random
+    step = TracedStep.from_plain(in_a_copy(lambda: trace_step(simulation, None).to_plain()))
+
+    assert (step.raised, step.note, step.trace.limited) == (None, None, None)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import decimal
+import functools
 import locale
 import os
+import re
+import signal
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -12,6 +15,15 @@ from typing import Any
 
 import attrs
 import numpy as np
+
+from recorder.ambient.process_wide import (
+    added_builtins,
+    put_builtins,
+    put_warning_filters,
+    signal_handlers,
+    users_handlers,
+    warning_filters,
+)
 
 Settings = dict[str, Any]  # Plain values, by name.
 
@@ -40,12 +52,14 @@ class DifferingSetting:
         if isinstance(one, dict) and isinstance(two, dict):
             names = [name for name in one if one[name] != two.get(name)]
             one, two = (", ".join(f"{name} {values.get(name)}" for name in names) for values in (one, two))
+        if isinstance(one, list) and isinstance(two, list) and len(one) != len(two):
+            one, two = ([entry for entry in these if entry not in others] for these, others in ((one, two), (two, one)))
         return f"{self.name}, a setting of the whole process: A {one}, B {two}"
 
 
 def _decimal_context() -> dict[str, Any]:
     context = decimal.getcontext()
-    traps = sorted(signal.__name__ for signal, is_on in context.traps.items() if is_on)
+    traps = sorted(condition.__name__ for condition, is_on in context.traps.items() if is_on)
     return {name: getattr(context, name) for name in _PRECISE} | {"traps": traps}
 
 
@@ -53,8 +67,8 @@ def _set_decimal_context(values: Mapping[str, Any]) -> None:
     context = decimal.getcontext()
     for name in _PRECISE:
         setattr(context, name, values[name])
-    for signal in context.traps:
-        context.traps[signal] = signal.__name__ in values["traps"]
+    for condition in context.traps:
+        context.traps[condition] = condition.__name__ in values["traps"]
 
 
 def _folder() -> str:
@@ -73,6 +87,57 @@ def _print_options() -> dict[str, Any]:
     return {name: value for name, value in np.get_printoptions().items() if name not in _NOT_PLAIN}
 
 
+def _filters() -> list[list[Any]]:
+    """The filters of warnings: the action, both patterns, the name of the class, and the line, of each."""
+    return [
+        [action, _pattern(message), f"{kind.__module__}:{kind.__qualname__}", _pattern(module), line]
+        for action, message, kind, module, line in warning_filters()
+    ]
+
+
+def _pattern(compiled: Any) -> str | None:
+    return None if compiled is None else str(getattr(compiled, "pattern", compiled))
+
+
+def _set_filters(filters: list[list[Any]]) -> None:
+    put_warning_filters(
+        [
+            (action, _compiled(message, re.IGNORECASE), _named(kind), _compiled(module, 0), line)
+            for action, message, kind, module, line in filters
+        ]
+    )
+
+
+def _compiled(pattern: str | None, flags: int) -> re.Pattern[str] | None:
+    return None if pattern is None else re.compile(pattern, flags)
+
+
+def _named(name: str) -> Any:
+    """What is found under module:name. Raises ValueError if it is not loaded here."""
+    module, _, path = name.partition(":")
+    try:
+        return functools.reduce(getattr, path.split("."), sys.modules[module])
+    except (KeyError, AttributeError) as error:
+        raise ValueError(f"{name} is not loaded in this process") from error
+
+
+def _handlers() -> dict[str, str]:
+    """The names of the handlers of signals that the user's code has set."""
+    return users_handlers(signal_handlers())
+
+
+def _set_handlers(handlers: dict[str, str]) -> None:
+    for name in _handlers().keys() - handlers.keys():
+        signal.signal(signal.Signals[name], signal.SIG_DFL)
+    for name, one in handlers.items():
+        signal.signal(signal.Signals[name], _named(one))
+
+
+def _builtins() -> dict[str, Any]:
+    """What code has put into the module builtins, of plain values alone."""
+    return {name: one for name, one in added_builtins().items() if type(one) in (bool, int, float, str, type(None))}
+
+
 _ALL: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
     "np.seterr() (floating-point errors)": (np.geterr, lambda values: np.seterr(**values)),
     "np.get_printoptions()": (_print_options, lambda values: np.set_printoptions(**values)),
@@ -84,6 +149,9 @@ _ALL: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
     ),
     "sys.argv": (lambda: list(sys.argv), _set_arguments),
     "os.getcwd()": (_folder, os.chdir),
+    "warnings.filters": (_filters, _set_filters),
+    "signal.getsignal()": (_handlers, _set_handlers),
+    "builtins": (_builtins, lambda values: put_builtins({**added_builtins(), **values})),
 }
 
 

@@ -1,0 +1,108 @@
+"""Values whose content is memory of C code, read and put back as bytes: numbers of ctypes, mapped memory, SQLite in memory.
+
+Pointers are left out: an address says nothing in another process.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import attrs
+
+_NUMBERS = frozenset("bBhHiIlLqQfd?")
+
+
+@attrs.frozen(repr=False)
+class Memory:
+    """Stands for such a value in a comparison. text: for people. content: see memory_of."""
+
+    text: str
+    content: bytes | None
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def is_memory(kind: type) -> bool:
+    """Return True for a type whose values memory_of can read."""
+    return _is_numbers(kind) or _is_of("mmap", "mmap", kind) or _is_of("sqlite3", "Connection", kind)
+
+
+def memory_of(value: Any) -> bytes | None:
+    """The content of such a value; None if it cannot be read, as that of a database in a file or in another thread."""
+    kind = type(value)
+    try:
+        if _is_of("sqlite3", "Connection", kind):
+            return _database(value)
+        if _is_of("mmap", "mmap", kind):
+            return bytes(value[:])
+        return bytes(value)
+    except _errors():
+        return None
+
+
+def put_memory(value: Any, content: bytes) -> bool:
+    """Give a value the content that memory_of returned. Return False if that is not possible."""
+    kind = type(value)
+    try:
+        if _is_of("sqlite3", "Connection", kind):
+            _put_database(value, content)
+        elif _is_of("mmap", "mmap", kind):
+            value[:] = content
+        else:
+            memoryview(value).cast("B")[:] = content
+    except _errors():
+        return False
+    return True
+
+
+def memory_text(value: Any) -> str:
+    """A short text of such a value, for people."""
+    content = memory_of(value)
+    if _is_of("sqlite3", "Connection", type(value)):
+        return "an SQLite database" if content is None else f"an SQLite database of {len(content):,} bytes of SQL"
+    try:
+        return f"{type(value).__name__} {list(value)}"
+    except TypeError:
+        return f"a {type(value).__name__}"
+
+
+def _is_of(module: str, name: str, kind: type) -> bool:
+    """Return True for a class of a module, or one that is derived of it; that module need not be loaded."""
+    base = getattr(sys.modules.get(module), name, None)
+    return isinstance(base, type) and issubclass(kind, base)
+
+
+def _is_numbers(kind: Any) -> bool:
+    loaded: Any = sys.modules.get("_ctypes")
+    if loaded is None:
+        return False
+    if issubclass(kind, loaded._SimpleCData):  # noqa: SLF001 - the base class has no other name
+        return getattr(kind, "_type_", "") in _NUMBERS
+    if issubclass(kind, loaded.Array):
+        return _is_numbers(kind._type_)
+    if issubclass(kind, loaded.Structure):
+        return all(_is_numbers(field[1]) for field in getattr(kind, "_fields_", [(0, object)]))
+    return False
+
+
+def _database(connection: Any) -> bytes | None:
+    """All rows of a database in memory, as SQL: an open cursor does not prevent that."""
+    files = [file for _, _, file in connection.execute("pragma database_list")]
+    return "\n".join(connection.iterdump()).encode() if not any(files) else None
+
+
+def _put_database(connection: Any, content: bytes) -> None:
+    if _database(connection) == content:
+        return
+    connection.rollback()
+    tables = connection.execute("select name from sqlite_master where type = 'table' and name not like 'sqlite_%'")
+    for (name,) in tables.fetchall():
+        connection.execute(f'drop table "{name}"')
+    connection.executescript(content.decode())
+
+
+def _errors() -> tuple[type[Exception], ...]:
+    error = getattr(sys.modules.get("sqlite3"), "Error", ValueError)
+    return ValueError, TypeError, error
