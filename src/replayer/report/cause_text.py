@@ -14,6 +14,7 @@ _FIXED = {
     "order": "this line iterates over a set that has the same members in another order",
     "version": "this line reads a value that is not in the state, and that differed before it ran",
     "unseen": "after this line a value differs; the cause is not known, since not all that the line reads was seen",
+    "split": "load() makes two objects of one; joined again before the step, they give in B the state of A",
     "alone": "only one of the two runs this line",
     "depth": (
         "how deep the stack is when the step is called: run from two depths, twice each, it gives the same state from "

@@ -25,6 +25,7 @@ from replayer.diagnose.explain.answer.known_differences import with_known_differ
 from replayer.diagnose.explain.explained_pair import explained_pair
 from replayer.diagnose.explain.outside.differing_reads import differing_reads, raising_reads
 from replayer.diagnose.explain.outside.outside_variants import RUNS, UNSURE_RUNS, outside_variants
+from replayer.diagnose.explain.split_objects import with_joined
 from replayer.diagnose.explain.values.process_settings import DifferingSetting, differing_settings, process_settings
 from replayer.diagnose.explain.variant_choice import (
     SEEDS,
@@ -216,6 +217,9 @@ class _Case:
         if pair is not None:
             explained = explained_pair(tick, recorded_hash, outcomes, pair, notes)
             explained = attrs.evolve(explained, settings=self._settings(pair, tick, before))
+            explained = with_joined(
+                explained, lambda one, starts: self._run_if_possible(one, tick, before, starts, pair)
+            )
             return attrs.evolve(explained, differs_by=self._differs_by(explained, pair, before))
         if finding is None and all(one.step is None for one in outcomes):
             raise VariantFailedError(f"tick {tick:,}: no variant reached the step: {'; '.join(notes)}")

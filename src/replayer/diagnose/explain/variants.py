@@ -72,6 +72,7 @@ class Variant:
         start: the tick from which an instance runs up to the bad tick; None for a fresh instance that is put into the
             state before it, negative for one that runs from tick 0 and is never restored.
         replaced: what is replaced of the outside world for the step; None for nothing.
+        joined: pairs of names that lead to two objects, and shall lead to one; see split_objects.py.
     """
 
     label: str
@@ -80,6 +81,7 @@ class Variant:
     start: int | None = None
     settings: Mapping[str, Any] = attrs.field(factory=dict, hash=False)
     replaced: Replaced | None = None
+    joined: tuple[tuple[str, str], ...] = ()
 
     @property
     def is_present(self) -> bool:
@@ -211,7 +213,7 @@ class VariantRunner:
             "sim": self._sim,
             "code": variant.code,
         }
-        job["settings"] = dict(variant.settings)
+        job["settings"], job["joined"] = dict(variant.settings), [list(pair) for pair in variant.joined]
         if variant.replaced is not None:
             folder = tempfile.mkdtemp(dir=self._folder.name)
             job["replaced"] = [list(variant.replaced.missing), dict(variant.replaced.times_ns), folder]

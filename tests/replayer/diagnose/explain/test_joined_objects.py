@@ -1,0 +1,82 @@
+"""What load() splits is named with the line of load(), if joined again it gives the state of the run that loaded nothing."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from recorder import Recorder
+from replayer.diagnose.explain.answer.explanation import Explanation
+from replayer.diagnose.explain.explain import explain_tape
+
+MODULE = """
+import json
+
+
+class Town:
+    def __init__(self):
+        purse = {"money": 500}
+        self.purses, self.spent = [purse, purse, {"money": 90}], 0
+
+    def step(self, inputs):
+        for number, purse in enumerate(self.purses):
+            purse["money"] -= 2 + number
+            self.spent += purse["money"] % 7
+
+    def save(self):
+        return json.dumps([self.purses, self.spent]).encode()
+
+    def load(self, saved):
+        self.purses, self.spent = json.loads(saved)
+
+
+class Forgetful(Town):
+    rate = 1
+
+    def step(self, inputs):
+        super().step(inputs)
+        self.rate += 1
+        self.spent += self.rate
+
+
+def make_both():
+    return Forgetful()
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A folder with the module, which this process and others import."""
+    (tmp_path / "joined_town.py").write_text(MODULE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield
+    sys.modules.pop("joined_town", None)
+
+
+def explained(name: str, tick: int | None = None) -> Explanation:
+    """Record 12 ticks, and explain one of them, by default the first divergent one."""
+    factory = getattr(importlib.import_module("joined_town"), name)
+    with Recorder("run.tape", factory(), keyframe_interval_ticks=5, trial_ms=0) as tape:
+        for _ in range(12):
+            tape.step()
+    return explain_tape("run.tape", tick=tick, sim=f"joined_town:{name}", factory=factory)
+
+
+def test_the_line_of_load_that_splits_objects_is_named() -> None:
+    """With the purses joined again, the step gives what it gives where nothing was loaded."""
+    explanation = explained("Town")
+    cause = explanation.cause
+    assert explanation.tick == 1
+    assert cause is not None
+    assert (cause.kind, cause.place.text) == ("split", "self.purses, self.spent = json.loads(saved)")
+
+
+def test_what_is_joined_without_that_effect_is_not_called_the_cause() -> None:
+    """The step also reads an attribute that load() leaves as it was, at a tick after a keyframe."""
+    explanation = explained("make_both", tick=6)
+    assert explanation.cause is None or explanation.cause.kind != "split"
