@@ -26,6 +26,7 @@ from recorder.ambient.outside.outside_read import (
     IDENTITY,
     IMPORT,
     LOCALE,
+    NUMBER,
     TEXT_HASH,
     THREADS,
     UNSET,
@@ -49,6 +50,7 @@ _WHY_NOT = {
     GENERATOR: "the state of this generator was not noted",
     IDENTITY: "it differs from process to process",
     TEXT_HASH: "it differs from process to process, unless PYTHONHASHSEED is set",
+    NUMBER: "the system numbers threads in its own way",
     CONTACT: "the answer was not noted",
     THREADS: "the number, or the order in which threads run, was not noted",
 }

@@ -16,6 +16,7 @@ CHANGED = "time of change"  # Noted of each file whose attributes are read; comp
 IMPORT = "import"  # Of a module that was not loaded: found, or absent.
 ZONE, LOCALE, THREADS, TEXT_HASH = "time zone", "locale", "threads", "hash of text"
 CLOCK, ENTROPY, GENERATOR, IDENTITY, CONTACT = "clock", "entropy", "generator", "identity", "contact"
+NUMBER = "number of a thread"
 KINDS = frozenset(
     (
         FILE,
@@ -33,6 +34,7 @@ KINDS = frozenset(
         GENERATOR,
         IDENTITY,
         CONTACT,
+        NUMBER,
     )
 )
 

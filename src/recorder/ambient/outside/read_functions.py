@@ -27,6 +27,7 @@ from recorder.ambient.outside.outside_read import (
     GENERATOR,
     IDENTITY,
     LOCALE,
+    NUMBER,
     TEXT_HASH,
     THREADS,
     ZONE,
@@ -111,6 +112,13 @@ def _calls() -> Iterator[Call]:
     yield Call(IDENTITY, "os.getpid", os.getpid)
     yield Call(CONTACT, "os.getcwd", os.getcwd)
     yield Call(CONTACT, "gc.collect", gc.collect)
+    yield Call(CONTACT, "sys.getrefcount, the number of references", sys.getrefcount)
+    for module, name in (("os", "getloadavg"), ("resource", "getrusage")):
+        function = getattr(sys.modules.get(module), name, None)
+        if function is not None:
+            yield Call(CONTACT, f"{module}.{name}", function)
+    if hasattr(threading, "get_native_id"):
+        yield Call(NUMBER, "threading.get_native_id", threading.get_native_id)
     yield from _threads()
     yield from _generators(random, getattr(random, "_inst", None), "random")
     yield from _generators(np.random, getattr(np.random.mtrand, "_rand", None), "np.random")

@@ -28,6 +28,7 @@ from recorder.ambient.outside.outside_read import (
     IDENTITY,
     IMPORT,
     NAME_CHARS_MAX,
+    NUMBER,
     TEXT_HASH,
     VARIABLE,
     OutsideRead,
@@ -156,7 +157,7 @@ class ReadWatch:
 
     def _called(self, call: Call, result: Any, arguments: tuple[Any, ...]) -> None:
         fact = call.fact
-        if call.kind in {TEXT_HASH, IDENTITY, CONTACT} and not self.is_direct(2):
+        if call.kind in {TEXT_HASH, IDENTITY, CONTACT, NUMBER} and not self.is_direct(2):
             return
         if call.reads is None or call.reads(*arguments):
             name = _path_text(arguments[0]) if call.names_path and arguments else call.name
@@ -225,6 +226,8 @@ _HOLDERS = frozenset(
         "time",
         "os",
         "gc",
+        "sys",
+        "resource",
         "random",
         "uuid",
         "datetime",
