@@ -23,10 +23,10 @@ from recorder.errors import (  # noqa: E402
     MissingTickError,
     RecordingError,
 )
-from recorder.location.tape_url import TapeUrl  # noqa: E402
 from replayer.html_renderers import renderers_are_in  # noqa: E402
 
 if TYPE_CHECKING:
+    from recorder.location.tape_url import TapeUrl
     from replayer.branches.fork import Fork
     from replayer.datasets.dataset import Dataset
     from replayer.datasets.extract import extract
@@ -96,6 +96,7 @@ _LATER = {  # Imported at first access.
     "SyncTest": "replayer.diagnose.hidden_state.sync_test",
     "Tail": "replayer.follow.tail",
     "Tape": "replayer.tape.tape",
+    "TapeUrl": "recorder.location.tape_url",
     "Timeline": "replayer.timeline.timeline",
     "check_values": "replayer.timeline.values_check",
     "extract": "replayer.datasets.extract",

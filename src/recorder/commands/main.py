@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from cyclopts import App
+from recorder.commands.summaries import SUMMARIES
+from recorder.console import shipped_help
 
-from recorder.console.app import run_app, version
-from recorder.console.lazy_commands import add_commands
-from recorder.console.memory_option import split_memory
+if TYPE_CHECKING:
+    from cyclopts import App
 
 COMMANDS = {  # The function of each subcommand; its module is imported on use.
     "run": "recorder.commands.run:run",
@@ -23,11 +24,10 @@ COMMANDS = {  # The function of each subcommand; its module is imported on use.
 }
 
 
-def load(arguments: Sequence[str]) -> App:
-    """Build the program and import what these arguments need."""
-    app = App(
-        name="record",
-        help="Record simulations: the inputs and a state hash of every tick, and regular keyframes.\n\n"
+def help_text() -> str:
+    """What the program is for, and examples."""
+    return (
+        "Record simulations: the inputs and a state hash of every tick, and regular keyframes.\n\n"
         "Try:\n"
         "  record scenarios                 list the bundled scenarios\n"
         "  record run quiet-meadow          record one of them into recordings/\n"
@@ -36,7 +36,25 @@ def load(arguments: Sequence[str]) -> App:
         "  record upload my.tape s3://bucket/my.tape\n"
         "  record batch arms-race --seeds 0..63 -o runs\n"
         "  record sweep my.toml --axis seed=0..9 --axis scenario.network.loss=0,0.1 -o lossy\n"
-        "  record generate arms-race --seeds 0..63 --player caterpillar=greedy,random -o runs",
+        "  record generate arms-race --seeds 0..63 --player caterpillar=greedy,random -o runs"
+    )
+
+
+def shows_help(arguments: Sequence[str]) -> bool:
+    """Print the help of the program if these arguments ask for it; return False if not, or if load has to do it."""
+    return shipped_help.shows_help(arguments, "record", help_text(), COMMANDS, SUMMARIES)
+
+
+def load(arguments: Sequence[str]) -> App:
+    """Build the program and import what these arguments need."""
+    from cyclopts import App  # noqa: PLC0415 - the help of the program is printed without it, and what it imports
+
+    from recorder.console.app import version  # noqa: PLC0415
+    from recorder.console.lazy_commands import add_commands  # noqa: PLC0415
+
+    app = App(
+        name="record",
+        help=help_text(),
         help_format="plaintext",
         version=version,
         suppress_keyboard_interrupt=False,
@@ -47,5 +65,8 @@ def load(arguments: Sequence[str]) -> App:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """The console script ``record``."""
+    from recorder.console.app import run_app  # noqa: PLC0415 - see load
+    from recorder.console.memory_option import split_memory  # noqa: PLC0415
+
     words, memory = split_memory(sys.argv[1:] if arguments is None else arguments)
     sys.exit(run_app(load(words), words, unnamed="standard output", memory=memory))

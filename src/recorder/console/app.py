@@ -7,11 +7,10 @@ import shlex
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from importlib import metadata
+from typing import TYPE_CHECKING, Any, cast
 
 from cyclopts import App, CycloptsError, MissingArgumentError
 from cyclopts.exceptions import ConsumeMultipleError, UnusedCliTokensError
-from rich.console import Console
 
 from recorder.console.broken_pipes import patient_streams
 from recorder.console.memory_option import memory_in_environment
@@ -32,9 +31,14 @@ from recorder.processes.pool import WorkerDiedError
 from recorder.text import shown_path
 from sim.kernel.registry import ConfigError, UnknownWorldError
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
 
 def version() -> str:
     """Return the installed version of this program."""
+    from importlib import metadata  # noqa: PLC0415 - it brings half of the standard library along
+
     return metadata.version("simulation-flight-recorder")
 
 
@@ -104,7 +108,7 @@ def _run(
                 exit_on_error=False,
                 print_error=False,
                 result_action="return_value",
-                console=_PipeConsole(),
+                console=cast("Console", _LateConsole()),
             )
         return result if isinstance(result, int) else SAME
     except KeyboardInterrupt as interrupt:
@@ -145,12 +149,23 @@ def _code_of(error: BaseException) -> int:
     return next(code for kind, code in _CODES if isinstance(error, kind))
 
 
-class _PipeConsole(Console):
-    """The console for help texts."""
+class _LateConsole:
+    """The console for help texts, made when something is printed: rich takes long to import."""
 
-    def on_broken_pipe(self) -> None:
-        """Raise it for run_app; rich would end the program with exit code 1."""
-        raise BrokenPipeError
+    def __init__(self) -> None:
+        self._console: Console | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        if self._console is None:
+            from rich.console import Console  # noqa: PLC0415 - see above
+
+            class PipeConsole(Console):
+                def on_broken_pipe(self) -> None:
+                    """Raise it for run_app; rich would end the program with exit code 1."""
+                    raise BrokenPipeError
+
+            self._console = PipeConsole()
+        return getattr(self._console, name)
 
 
 def _one_line(error: BaseException) -> str:

@@ -15,6 +15,7 @@ stay in this process, also take closures over live objects.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Generic, Protocol, Self, TypeVar
 
@@ -145,3 +146,8 @@ def results_in_order(
             yield ended.pop(index).get()
     finally:
         submission.cancel()
+
+
+def processor_count() -> int:
+    """The number of processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -26,7 +26,6 @@ from recorder.storage.file_names import following_segments, journal_path, segmen
 from recorder.storage.memory_limit import memory_budget
 from recorder.storage.read_ahead import ThreadedCopier
 from recorder.storage.remote.tape_folder import OpenedFile, TapeFolder
-from recorder.storage.remote.url_files import UrlFiles
 
 LISTINGS_MAX = 20  # A ring that turns over faster than its files are opened, as with a file a tick, is listed again.
 
@@ -108,7 +107,11 @@ class LocalFiles:
 
 def tape_folder(path: Location) -> TapeFolder:
     """The files of the tape at an absolute location, for reading."""
-    return LocalFiles(path) if isinstance(path, Path) else UrlFiles(path)
+    if isinstance(path, Path):
+        return LocalFiles(path)
+    from recorder.storage.remote.url_files import UrlFiles  # noqa: PLC0415 - most tapes are files of this machine
+
+    return UrlFiles(path)
 
 
 class OpenTape:

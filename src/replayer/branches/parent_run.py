@@ -13,7 +13,6 @@ from recorder.errors import CorruptError, MissingTickError, RecordingError, Torn
 from recorder.location.tape_location import Location
 from recorder.location.tape_url import TapeUrl
 from recorder.settings import TICKS_MAX
-from recorder.storage.remote.url_folder import files_beginning_with
 from replayer.tape.tape import Tape
 
 KEY = "parent"  # Of META.
@@ -112,6 +111,8 @@ def _parent_beside(branch: TapeUrl, parent: ParentRun) -> TapeUrl | None:
     name = Path(parent.path).name
     if name in ("", "..") or any(sign in name for sign in NOT_IN_NAMES):
         return None
+    from recorder.storage.remote.url_folder import files_beginning_with  # noqa: PLC0415 - only for tapes at URLs
+
     listed = files_beginning_with(branch.with_name(name))
     return branch.with_name(name) if listed is None or name in listed else None
 

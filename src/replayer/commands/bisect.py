@@ -16,6 +16,7 @@ from recorder.console.output import print_json, say_on_stderr
 from recorder.console.progress import progress_bar
 from recorder.exit_codes import DIFFERS, UsageError
 from recorder.location.tape_location import Location
+from recorder.processes.pool import processor_count
 from recorder.text import counted
 from recorder.visible_text import print_visible
 from replayer.commands.arguments import newest_tape, ready_tape
@@ -23,7 +24,6 @@ from replayer.commands.options import Json, Sim
 from replayer.diagnose.bisect.commit_run import CommitRunner
 from replayer.diagnose.bisect.repository import Commit, Repository, RepositoryError
 from replayer.diagnose.bisect.search import BisectError, Bisection, SuspectCommit, TriedCommit, search
-from replayer.diagnose.certify.arithmetic import processor_count
 from replayer.status import STATUS_CODES
 from replayer.value_text import plain_text
 

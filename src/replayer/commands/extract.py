@@ -17,6 +17,7 @@ from recorder.console.output import print_json
 from recorder.console.progress import progress_bar
 from recorder.exit_codes import UsageError
 from recorder.location.tape_url import shown_url
+from recorder.processes.pool import processor_count
 from recorder.storage.os_errors import reading
 from recorder.text import bytes_text, counted
 from recorder.visible_text import print_visible
@@ -25,7 +26,6 @@ from replayer.commands.options import Json, Sim, TapePath
 from replayer.datasets.extract import Extraction, extract
 from replayer.datasets.request import ExtractionError, ExtractionWarning, Request, list_tapes, read_range, read_splits
 from replayer.datasets.stores.store_formats import FileFormat
-from replayer.diagnose.certify.arithmetic import processor_count
 from replayer.value_text import plain_text, tick_range
 
 LINES_SHOWN = 5  # Of missing ticks.

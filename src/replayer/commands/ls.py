@@ -21,6 +21,7 @@ from recorder.corpus.selection import ConditionError
 from recorder.exit_codes import SAME, UNREADABLE, UsageError
 from recorder.location.tape_location import Location
 from recorder.location.tape_url import TapeUrl
+from recorder.processes.pool import processor_count
 from recorder.storage.os_errors import writing
 from recorder.visible_text import print_visible, visible
 from replayer.commands.arguments import RECORDINGS_FOLDER
@@ -28,7 +29,6 @@ from replayer.commands.export import PICTURES, load_drawing
 from replayer.commands.ls_filters import RunFilters
 from replayer.commands.ls_table import run_facts, run_lines, statistics_facts, statistics_lines
 from replayer.commands.options import Json, TapePath
-from replayer.diagnose.certify.arithmetic import processor_count
 from replayer.status import STATUS_CODES
 from replayer.value_text import plain_text
 

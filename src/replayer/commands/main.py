@@ -6,15 +6,13 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from cyclopts import App
-
-from recorder.console.app import run_app, version
-from recorder.console.lazy_commands import add_commands
-from recorder.console.memory_option import split_memory
-from recorder.console.output import print_json
+from recorder.console import shipped_help
 from recorder.errors import DesyncError
+from replayer.commands.summaries import SUMMARIES
 
 if TYPE_CHECKING:
+    from cyclopts import App
+
     from replayer.desync.finding import Finding
 
 COMMANDS = {  # The function of each command; its module is imported only when the command is used.
@@ -52,11 +50,10 @@ COMMANDS = {  # The function of each command; its module is imported only when t
 }
 
 
-def load(arguments: Sequence[str]) -> App:
-    """Build the program and import the modules that these arguments need."""
-    app = App(
-        name="replay",
-        help="Replay recordings: any tick in milliseconds, every hash checked.\n\n"
+def help_text() -> str:
+    """What the program is for, and examples."""
+    return (
+        "Replay recordings: any tick in milliseconds, every hash checked.\n\n"
         "TAPE is a file. Without it, the newest tape in recordings/ is used.\n\n"
         "--memory SIZE, with any command: what one state of a tape may take, such as 500MB. By default a quarter of\n"
         "the memory that this process may use. A tape from a stranger may unpack to a thousand times its size.\n\n"
@@ -86,7 +83,25 @@ def load(arguments: Sequence[str]) -> App:
         "  replay export run.tape --telemetry -o run.csv\n"
         "  replay extract runs/*.tape -o data     training pairs as Parquet\n"
         "  replay check walkers:Walkers           does a step read anything outside the state?\n"
-        "  replay repair broken.tape -o good.tape",
+        "  replay repair broken.tape -o good.tape"
+    )
+
+
+def shows_help(arguments: Sequence[str]) -> bool:
+    """Print the help of the program if these arguments ask for it; return False if not, or if load has to do it."""
+    return shipped_help.shows_help(arguments, "replay", help_text(), COMMANDS, SUMMARIES)
+
+
+def load(arguments: Sequence[str]) -> App:
+    """Build the program and import the modules that these arguments need."""
+    from cyclopts import App  # noqa: PLC0415 - the help of the program is printed without it, and what it imports
+
+    from recorder.console.app import version  # noqa: PLC0415
+    from recorder.console.lazy_commands import add_commands  # noqa: PLC0415
+
+    app = App(
+        name="replay",
+        help=help_text(),
         help_format="plaintext",
         version=version,
         suppress_keyboard_interrupt=False,
@@ -115,11 +130,16 @@ def _error_as_json(error: BaseException, line: str, code: int) -> None:
             "note": error.finding.note if error.finding else None,
             "dump": str(error.dump_path) if error.dump_path is not None else None,
         }
+    from recorder.console.output import print_json  # noqa: PLC0415 - see load
+
     print_json(facts)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """The console script ``replay``."""
+    from recorder.console.app import run_app  # noqa: PLC0415 - see load
+    from recorder.console.memory_option import split_memory  # noqa: PLC0415
+
     words, memory = split_memory(sys.argv[1:] if arguments is None else arguments)
     on_error = _error_as_json if "--json" in words else None
     sys.exit(run_app(load(words), words, on_error, unnamed="standard output", memory=memory))

@@ -10,7 +10,7 @@ from replayer.commands.arguments import factory_of, folder_beside
 from replayer.commands.options import Json, Output, Sim, TapePath
 from replayer.repair.repair import repair_tape
 from replayer.repair.repair_report import NothingToRepairError
-from replayer.report.report_text import print_repair, repair_facts
+from replayer.report.repair_text import print_repair, repair_facts
 from replayer.tape.tape import Tape
 
 

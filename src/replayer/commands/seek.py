@@ -26,7 +26,7 @@ from replayer.commands.arguments import (
 )
 from replayer.commands.options import DumpFolder, Json, Output, Sim, TapePath
 from replayer.report.object_lines import ShownState
-from replayer.report.report_text import ended_lines, print_seek, section_lines, seek_facts
+from replayer.report.seek_text import ended_lines, print_seek, section_lines, seek_facts
 from replayer.tape.fields import world_of
 from replayer.tape.npz import write_state_whole
 from replayer.timeline.timeline import Timeline

@@ -15,7 +15,7 @@ from replayer.commands.arguments import newest_tape
 from replayer.commands.options import Json
 from replayer.follow.idle_wait import Waiting
 from replayer.follow.tail import Tail
-from replayer.report.report_text import tail_lines
+from replayer.report.tail_text import tail_lines
 from replayer.status import STATUS_CODES
 from replayer.tape.tape import Tape
 

@@ -19,6 +19,7 @@ from recorder.errors import SimulationFailedError
 from recorder.exception_text import STEP_RAISED
 from recorder.exit_codes import DIFFERS, UsageError
 from recorder.location.tape_location import Location
+from recorder.processes.pool import processor_count
 from recorder.processes.stuck_workers import PATIENCE_S
 from recorder.scenarios.shards.shards_manifest import shards_folder
 from recorder.storage.os_errors import reading
@@ -26,8 +27,6 @@ from recorder.text import counted
 from recorder.visible_text import print_visible
 from replayer.commands.arguments import choose, factory_of, folder_beside, note_version
 from replayer.commands.options import DumpFolder, Json, Sim, TapePath
-from replayer.desync.isolated_rerun import gives_recorded_as_made
-from replayer.diagnose.certify.arithmetic import processor_count
 from replayer.playback.cursor import Cursor
 from replayer.playback.field_map import FieldMapError, read_field_map
 from replayer.playback.make_simulation import Factory, make_simulation
@@ -204,6 +203,8 @@ def is_desync(path: Location, sim: str | None, error: SimulationFailedError, fir
 
 
 def _gives_recorded_as_made(path: Location, sim: str | None, tick: int) -> bool:
+    from replayer.desync.isolated_rerun import gives_recorded_as_made  # noqa: PLC0415 - only after an exception
+
     with Tape(path) as opened:
         factory, recorded_hash = factory_of(sim), opened.state_hash(tick)
         return gives_recorded_as_made(lambda: Cursor(opened, make_simulation(opened, factory)), tick, recorded_hash)

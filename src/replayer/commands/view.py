@@ -23,13 +23,13 @@ from recorder.errors import RecordingError
 from recorder.exit_codes import SAME, UsageError
 from recorder.location.tape_location import Location
 from recorder.location.tape_url import TapeUrl
+from recorder.processes.pool import processor_count
 from recorder.storage.os_errors import reading
 from recorder.storage.remote.url_folder import is_folder
 from recorder.visible_text import print_visible
 from replayer.commands.arguments import choose, ensure_states, factory_of, note_version
 from replayer.commands.options import Sim, TapePath
 from replayer.desync.dump.dump_source import dump_source
-from replayer.diagnose.certify.arithmetic import processor_count
 from replayer.tape.tape import Tape
 from replayer.value_text import plain_text
 from replayer.view.finding_folder import ViewedFinding, read_finding

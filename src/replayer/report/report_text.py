@@ -1,23 +1,17 @@
-"""Output of ``replay seek``, ``verify``, ``repair`` and ``tail``, as text and as JSON."""
+"""Output of ``replay verify``, as text and as JSON."""
 
 from __future__ import annotations
 
 import json
 import shlex
-import time
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from recorder.format.blocks.frame import Frame
-from recorder.format.segments.segment_contents import Damage
 from recorder.location.tape_location import Location
 from recorder.text import counted
 from recorder.visible_text import print_visible
-from replayer.desync.dump.dump import difference_lines, place_lines
-from replayer.desync.finding import Finding
 from replayer.desync.object_diff import (
     SAVED_FORM,
     named_fields,
@@ -25,84 +19,15 @@ from replayer.desync.object_diff import (
     object_differences_of,
     shown_fields,
 )
-from replayer.desync.rng_draws import finding_lines
-from replayer.diagnose.hidden_state.sync_test import TICKS
-from replayer.follow.tail import Ended, KeyframeSeen, Missed, Seen, Tail
-from replayer.repair.repair_report import RepairReport
-from replayer.report.tape_facts import outcome_text
-from replayer.timeline.timeline import SeekReport
-from replayer.timeline.values_check import ValuesReport
-from replayer.timeline.verify import VerificationReport
-from replayer.value_text import plain_text, tick_range, to_json
+from replayer.value_text import plain_text, to_json
 from sim.kernel.exactness import Level
 
+if TYPE_CHECKING:
+    from replayer.desync.finding import Finding
+    from replayer.timeline.values_check import ValuesReport
+    from replayer.timeline.verify import VerificationReport
+
 _KEYFRAMES_SHOWN = 5
-
-
-SECTION_CHARS = 100  # Of a section in a line.
-
-
-def seek_facts(
-    report: SeekReport,
-    summary: dict[str, str],
-    fields: dict[str, Any],
-    aux: dict[str, Any] | None = None,
-    ended: Any = None,
-) -> dict[str, Any]:
-    """The JSON object of ``replay seek --json``.
-
-    aux: the sections at the tick; None if the tape has none of any tick. ended: why the run ended at this tick.
-    """
-    sections = {} if aux is None else {"aux": to_json(aux)}
-    return (
-        sections
-        | ({} if ended is None else {"ended": ended})
-        | {
-            "tick": report.tick,
-            "state_hash": f"{report.state_hash:016x}",
-            "keyframe_tick": report.keyframe_tick,
-            "simulated_ticks": report.simulated_ticks,
-            "applied_ticks": report.applied_ticks,
-            "milliseconds": round(report.milliseconds, 3),
-            "summary": summary,
-            "fields": to_json(fields),
-        }
-    )
-
-
-def ended_lines(ended: Any) -> list[str]:
-    """A line for the end of the run, if it ended at this tick. ended: the outcome, as to_json returns it."""
-    return [] if ended is None else [f"ended: {outcome_text(ended)}"]
-
-
-def section_lines(aux: dict[str, Any] | None) -> list[str]:
-    """A line for each section at a tick."""
-    return [f"aux {name}: {short_text(value)}" for name, value in (aux or {}).items()]
-
-
-def short_text(value: Any) -> str:
-    """The value of a section in a line."""
-    if isinstance(value, bytes) and len(value) > SECTION_CHARS // 2:
-        return f"{len(value):,} bytes, {value[:16].hex()}…"
-    text = repr(to_json(value))
-    return text if len(text) <= SECTION_CHARS else f"{text[:SECTION_CHARS]}… ({len(text):,} characters)"
-
-
-def _route(report: SeekReport) -> str:
-    if report.applied_ticks:
-        return f"the changes of {counted(report.applied_ticks, 'tick')} applied"
-    return f"{counted(report.simulated_ticks, 'tick')} re-simulated"
-
-
-def print_seek(path: Location, report: SeekReport, summary: Sequence[str]) -> None:
-    """Print the result of a seek and a summary of the state, as lines."""
-    print_visible(
-        f"tick {report.tick:,} of {path}: keyframe at tick {report.keyframe_tick:,}, "
-        f"{_route(report)}, {report.milliseconds:.1f} ms"
-    )
-    print_visible(f"  state hash: {report.state_hash:016x}, as recorded")
-    for line in summary:
-        print_visible(f"  {line}")
 
 
 def report_facts(report: VerificationReport) -> dict[str, Any]:
@@ -224,6 +149,8 @@ def _print_next(path: str, tick: int, findings: Sequence[Finding], checked: str 
     hint = f" --sim {shlex.quote(sim)}" if sim is not None else ""
     commands = [f"replay explain {path} --tick {tick}{hint}"]
     if checked is not None and any(finding.hints_at_hidden_state for finding in findings):
+        from replayer.diagnose.hidden_state.sync_test import TICKS  # noqa: PLC0415 - see where_lines
+
         ticks = f" --ticks {tick}" if tick > TICKS else ""
         commands.insert(
             0, f"replay check {shlex.quote(checked)} --inputs {path}{ticks}  # searches what it reads besides its state"
@@ -260,6 +187,8 @@ def _print_verified_part(path: Location, report: VerificationReport) -> None:
 
 def where_lines(finding: Finding) -> list[str]:
     """The fields that differ at the tick, and the values that differ at the next recorded keyframe, as lines."""
+    from replayer.desync.dump.dump import difference_lines, place_lines  # noqa: PLC0415 - only a desync needs it
+
     lines = place_lines(finding)
     differing = [difference.field for difference in finding.differences]
     values, rest = object_difference_lines(finding.compared_states, differing)
@@ -284,6 +213,8 @@ def _print_finding(finding: Finding) -> None:
         print_visible(f"  note: {finding.note}")
     inputs = next((frame.inputs for frame in finding.frames if frame.tick == finding.tick), None)
     print_visible(f"  inputs of the tick: {json.dumps(to_json(inputs))}")
+    from replayer.desync.rng_draws import finding_lines  # noqa: PLC0415 - see where_lines
+
     for line in finding_lines(finding):
         print_visible(f"  random draws: {line}")
     if finding.tested:
@@ -291,88 +222,3 @@ def _print_finding(finding: Finding) -> None:
     for tested in finding.tested:
         mark = {True: "!", False: "-", None: "?"}[tested.suspicious]
         print_visible(f"    {mark} {tested.cause}: {tested.found}")
-
-
-def repair_facts(report: RepairReport) -> dict[str, Any]:
-    """The JSON object of ``replay repair --json``."""
-    return {
-        "tape": str(report.path),
-        "first_tick": report.first_tick,
-        "last_tick": report.last_tick,
-        "copied_keyframes": report.copied_keyframes,
-        "rebuilt_ticks": report.rebuilt_ticks,
-        "lost_keyframes": [{"tick": tick, "why": why} for tick, why in report.lost_keyframe_ticks],
-        "lost_ticks": [{"first_tick": first, "last_tick": last, "why": why} for first, last, why in report.lost_ticks],
-        "lost_optional": [{"kind": kind, "why": why} for kind, why in report.lost_optional],
-    }
-
-
-def print_repair(source: Location, report: RepairReport, sim: str | None = None) -> None:
-    """Print the result of ``replay repair``. sim: the value of --sim, for the next command."""
-    hint = f" --sim {shlex.quote(sim)}" if sim is not None else ""
-    print_visible(f"{source} → {report.path}: ticks {report.first_tick:,} to {report.last_tick:,}")
-    print_visible(
-        f"  keyframes: {report.copied_keyframes:,} copied, {len(report.rebuilt_ticks):,} rebuilt and verified by hash"
-    )
-    for tick in report.rebuilt_ticks:
-        print_visible(f"  rebuilt: the keyframe of tick {tick:,}")
-    for tick, why in report.lost_keyframe_ticks:
-        print_visible(f"  lost: the keyframe of tick {tick:,}: {plain_text(why)}")
-    for first, last, why in report.lost_ticks:
-        print_visible(f"  lost: {tick_range(first, last)}: {plain_text(why)}")
-    for kind, why in report.lost_optional:
-        print_visible(f"  lost: an optional block ({kind}): {plain_text(why)}")
-    if report.complete:
-        print_visible("  nothing is lost")
-    print_visible(f"next: replay verify {shlex.quote(str(report.path))}{hint}")
-
-
-def tail_lines(
-    tail: Tail, last: int, *, follow: bool, as_json: bool, wait: Callable[[float], None] = time.sleep
-) -> Iterator[str]:
-    """The lines that ``replay tail`` prints: the last ticks on the tape, then new ones.
-
-    wait: called when there is nothing new.
-    """
-    latest: deque[Seen] = deque()  # The last ticks, and other items between them.
-    kept, hidden, ended = 0, 0, None
-    for seen in tail.news():
-        if isinstance(seen, Ended):
-            ended = seen
-        elif not isinstance(seen, KeyframeSeen) or as_json:
-            latest.append(seen)
-            kept += isinstance(seen, Frame)
-        while kept > last or (latest and not last):
-            if isinstance(latest.popleft(), Frame):
-                kept, hidden = kept - 1, hidden + 1
-    if hidden and not as_json:
-        yield f"… {counted(hidden, 'tick')} before these"
-    yield from (_tail_line(seen, as_json=as_json) for seen in latest)
-    if ended is not None:
-        yield _tail_line(ended, as_json=as_json)
-    elif follow:
-        yield from (_tail_line(seen, as_json=as_json) for seen in tail.follow(wait=wait))
-
-
-def _tail_line(seen: Seen, *, as_json: bool) -> str:
-    match seen:
-        case Frame():
-            facts: dict[str, Any] = {
-                "tick": seen.tick,
-                **seen.proof(),
-                "inputs": to_json(seen.inputs),
-            }
-            text = f"tick {seen.tick:,}  {' '.join(seen.proof().values())}  {json.dumps(facts['inputs'])}"
-        case KeyframeSeen():
-            facts = {"keyframe": seen.tick, "full": seen.is_full}
-            text = f"{'full' if seen.is_full else 'delta'} keyframe of tick {seen.tick:,}"
-        case Missed():
-            facts = {"missed": [seen.first_tick, seen.last_tick], "why": seen.why}
-            text = f"missing: {tick_range(seen.first_tick, seen.last_tick)}: {seen.why}"
-        case Damage():
-            facts = {"damaged": [seen.offset, seen.end_offset], "segment": seen.segment, "what": seen.what}
-            text = f"damaged: bytes {seen.offset:,} to {seen.end_offset:,}: {seen.what}"
-        case Ended():
-            facts = {"ended": to_json(seen.outcome)}
-            text = f"sealed: {json.dumps(facts['ended'])}"
-    return json.dumps(facts) if as_json else plain_text(text)

@@ -11,7 +11,6 @@ import attrs
 
 from recorder.errors import CorruptError
 from replayer.tape.tape import Tape
-from sim.adapters.capture.values import decode_value
 from sim.adapters.gymnasium.inputs import decode_call
 from sim.adapters.interface.attempts import attempt_of
 from sim.kernel.plain_data import encode_plain
@@ -92,6 +91,8 @@ def plain_options(tick: int, encoded: Any) -> Any:
     if encoded is None:
         return None
     try:
+        from sim.adapters.capture.values import decode_value  # noqa: PLC0415 - most tapes are of no environment
+
         return decode_value(encoded)
     except (TypeError, ValueError) as error:
         raise CorruptError(0, f"tick {tick}: the options of the reset are damaged: {error}") from None

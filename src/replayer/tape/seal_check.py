@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Container, Sequence
 
 from recorder.errors import CorruptError, RecordingError, TornError
@@ -31,6 +30,8 @@ def check_seals(segments: Sequence[Segment], skip: Container[int] = ()) -> list[
 
 def _check_segment(segment: Segment, seal: Seal) -> list[RecordingError]:
     contents = segment.contents
+    import hashlib  # noqa: PLC0415 - it loads OpenSSL
+
     digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
     first_tick, last_tick, count = None, 0, 0
     header = None

@@ -25,8 +25,6 @@ from recorder.errors import (
     SimulationFailedError,
 )
 from replayer.branches.parent_run import find_parent_of, parent_of
-from replayer.desync.dump.dump import keep_dump
-from replayer.desync.finding import find_desync
 from replayer.html_renderers import RenderedAsHtml
 from replayer.playback.cursor import Arrival, Cancelled, Cursor, MismatchError, Progress
 from replayer.playback.make_simulation import Factory, make_simulation
@@ -377,6 +375,9 @@ class Timeline(AskedTimeline, BranchedTimeline, RenderedAsHtml, ShownAsPage):
 
     def _desync(self, cursor: Cursor, mismatch: MismatchError) -> DesyncError:
         """Find the first divergent tick up to the tick of the mismatch, and write a dump of it."""
+        from replayer.desync.dump.dump import keep_dump  # noqa: PLC0415 - a seek that arrives does not need it
+        from replayer.desync.finding import find_desync  # noqa: PLC0415
+
         finding = find_desync(cursor, mismatch.tick, mismatch.actual_hash)
         path, finding = keep_dump(self._dump_folder, self.tape, finding)
         return DesyncError(finding.tick, finding.expected_hash, finding.actual_hash, path, finding)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -15,10 +15,6 @@ from recorder.processes.cluster.engine import Engine, engine_pool
 from recorder.processes.fork_hazard import forks_refused
 from recorder.processes.pool import Pool
 from recorder.processes.stuck_workers import PATIENCE_S
-from replayer.desync.dump.dump import keep_dump
-from replayer.desync.finding import Finding, find_desync
-from replayer.desync.isolated_rerun import earlier_runs, step_reads
-from replayer.desync.tested_causes import with_causes
 from replayer.html_renderers import RenderedAsHtml
 from replayer.playback.cursor import Cursor
 from replayer.playback.make_simulation import Factory, make_simulation
@@ -35,6 +31,9 @@ from replayer.timeline.intervals import (
 from replayer.timeline.keyframe_values import KeyframeValues, find_path
 from replayer.value_text import tick_range
 from sim.kernel.exactness import Level
+
+if TYPE_CHECKING:
+    from replayer.desync.finding import Finding
 
 Progress = Callable[[int, int], None]  # Ticks verified so far, ticks in all.
 
@@ -136,6 +135,8 @@ def verify_tape(
             if result.bad_tick is not None:
                 with forks_refused(processes.hazard):
                     finding = analysed_desync(tape, world, result, tests_causes=tests_causes)
+                from replayer.desync.dump.dump import keep_dump  # noqa: PLC0415 - only a desync needs it
+
                 dump_path, finding = keep_dump(dump_folder, tape, finding)
                 findings, first_bad = [finding], finding.tick
                 break
@@ -268,6 +269,10 @@ def analysed_desync(tape: Tape, world: Factory | None, result: IntervalResult, *
 
     def make_cursor() -> Cursor:
         return Cursor(tape, make_simulation(tape, world))
+
+    from replayer.desync.finding import find_desync  # noqa: PLC0415 - only a desync needs these
+    from replayer.desync.isolated_rerun import earlier_runs, step_reads  # noqa: PLC0415
+    from replayer.desync.tested_causes import with_causes  # noqa: PLC0415
 
     def find(cursor: Cursor, *_: Any) -> Finding:
         if not tests_causes:

@@ -8,7 +8,6 @@ else one drawn by chance.
 from __future__ import annotations
 
 import random
-import secrets
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -78,7 +77,7 @@ def reseed() -> None:
     library = _numba()
     if library is not None:
         for pointer in (library.rnd_get_np_state_ptr(), library.rnd_get_py_state_ptr()):
-            library.rnd_seed(pointer, secrets.randbits(32))
+            library.rnd_seed(pointer, random.SystemRandom().getrandbits(32))
 
 
 def is_same_state(first: Any, second: Any) -> bool:

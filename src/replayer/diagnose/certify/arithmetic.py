@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ctypes
 import importlib
-import os
 import platform
 from importlib import metadata
 from pathlib import Path
@@ -73,11 +72,6 @@ def processor_flags() -> set[str] | None:
     except OSError:
         return None
     return next((set(line.partition(":")[2].split()) for line in lines if line.startswith("flags")), None)
-
-
-def processor_count() -> int:
-    """The processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _umath() -> Any:

@@ -14,7 +14,8 @@ from typing import Any
 
 import attrs
 
-from replayer.diagnose.certify.arithmetic import Arithmetic, dispatched_features, processor_count, processor_flags
+from recorder.processes.pool import processor_count
+from replayer.diagnose.certify.arithmetic import Arithmetic, dispatched_features, processor_flags
 
 PRESENT, REPEAT, HASH_SEED, SIMD = "present environment", "the same again", "hash seed", "SIMD level"
 THREADS, BLAS_KERNEL, PYTHON = "threads", "BLAS kernel", "Python and NumPy"

@@ -17,7 +17,7 @@ from recorder.errors import RecordingError
 from recorder.format.blocks.events_block import Event
 from replayer.desync.object_diff import MALFORMED, objects_in
 from replayer.export.viewers.object_values import values_of
-from replayer.report.report_text import short_text
+from replayer.report.seek_text import short_text
 from replayer.tape.fields import shown_slots
 from replayer.tape.stored_events import stored_events
 from replayer.value_text import describe_field

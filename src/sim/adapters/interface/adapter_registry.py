@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from importlib import metadata
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from sim.extras import missing_package
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 ENTRY_POINT_GROUP = "sim.adapters"
 
@@ -67,7 +69,9 @@ class Adapter:
 
 
 @functools.cache
-def _points() -> tuple[metadata.EntryPoint, ...]:
+def _points() -> tuple[EntryPoint, ...]:
+    from importlib import metadata  # noqa: PLC0415 - it brings half of the standard library along
+
     return tuple(metadata.entry_points(group=ENTRY_POINT_GROUP))
 
 

@@ -1,0 +1,37 @@
+"""The first paragraph of the help of each command, so that the help of the program imports none of them."""
+
+from __future__ import annotations
+
+SUMMARIES = {
+    "info": "Show what a tape holds and what state it is in.",
+    "seek": "Go to a tick: load the keyframe before it, re-simulate the rest, check the hash.",
+    "verify": "Verify a tape: read every block, re-simulate every tick and compare every hash.",
+    "tail": "Follow a recording while it is written, one line per tick.",
+    "follow": "Verify a recording while it runs: re-simulate each interval as soon as it is complete.",
+    "repair": "Write an intact copy of a damaged tape.",
+    "check": "Run a simulation, restore its states into other instances, and name the hidden state that they lack.",
+    "contracts": "Replay a tape; while a phase runs, all fields that it does not declare are read-only.",
+    "drift": "Replay a tape from keyframe to keyframe and measure the error of each interval.",
+    "explain": "Explain why a tick differs: run it again on two variants; name the operation, the source line and the elements.",
+    "cut": "Cut a stand-alone tape out of another: some ticks with the keyframe they need.",
+    "rekey": "Write a tape with another spacing of keyframes: faster to seek in, or smaller.",
+    "join": "Join two tapes of which the second begins at a tick of the first.",
+    "branch": "Continue from a tick of a tape in another way: with other inputs, other parameters or other code.",
+    "tree": "Draw the family of the tapes in a folder: each branch under the run that it leaves.",
+    "find": "Find the ticks at which a condition holds: all of them, the first or the last.",
+    "who": "Name the step that changed a value last, the line of code, and the inputs that led there.",
+    "index": "Write the lookup file of a tape, with which replay find and replay who skip intervals.",
+    "shrink": "Leave out inputs of a failing run until each one that is left is needed.",
+    "influence": "Name the inputs that influence a value at a tick: without them it is different.",
+    "bisect": "Find the first commit of your git repository under which a tape no longer verifies.",
+    "export": "Export tables of a recording, or all of it for a viewer.",
+    "extract": "Extract a data set from recordings: transitions, training pairs, states, actions, events.",
+    "certify": "Verify a tape in many environments, name each factor that alone makes a difference, and write a certificate.",
+    "plot": "Draw a recording: curves of its telemetry or, with --tick, maps of one tick.",
+    "diff": "Compare two recordings tick by tick: the first tick that differs, the phase, the fields, the trend.",
+    "results": "Show the result of a scenario's run: violations, adversaries, budgets.",
+    "compare": "Compare two runs by their events, or two sweeps by their runs.",
+    "ls": "List the runs of a folder, all or some of them, or print their statistics.",
+    "view": "Look at a tape in the browser: scrub, play, maps, tables, curves; two tapes side by side; the runs of a folder.",
+    "render": "Draw what the page of replay view shows of a tick or a range of ticks.",
+}
