@@ -30,7 +30,10 @@ from sim.kernel.registry import UnknownWorldError
 from sim.kernel.simulation import ArenaOfSaved, Simulation, inner_of, restore
 from sim.kernel.state import Snapshot, State
 
-NEAR_STATES_MAX = 64  # States kept in memory: up to this many ticks back, step_back is a copy, not a seek.
+NEAR_STATES_MAX = 64  # A seek to at most this many ticks back keeps all states on its way, see _run_to.
+KEPT_STATES_MAX = (
+    8  # By other seeks. A step back mostly never comes, and copying a large state costs as much as a step.
+)
 NEAR_BYTES_MAX = 256 << 20  # Of all kept states: fewer are kept when the state is large.
 TELL_S = 0.1  # Interval between two progress reports of a seek.
 
@@ -330,7 +333,7 @@ class Cursor:
         start, reported_s = self._current_tick(), time.monotonic()
         states_max = NEAR_BYTES_MAX // max(1, self.state.layout.size_bytes)
         if not remembers_all:
-            states_max = min(NEAR_STATES_MAX, states_max)
+            states_max = min(KEPT_STATES_MAX, states_max)
         while self._current_tick() < tick:
             if cancelled is not None and cancelled():
                 return False

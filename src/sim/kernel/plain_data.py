@@ -13,6 +13,7 @@ Extension types:
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from typing import Any
@@ -59,7 +60,7 @@ class PlainEncoder:
     def encode(self, value: Any) -> tuple[bytes, bool]:
         """The result of encode_plain, and True if every part of value is restored with the same type.
 
-        False if there were tuples, arrays or NumPy numbers: one of them may be the key of a dict.
+        False if there were tuples or NumPy numbers: one of them may be the key of a dict. An array cannot be one.
         """
         self._special = False
         encoded: bytes = self._packer.pack(value)
@@ -69,6 +70,9 @@ class PlainEncoder:
         return encoded, not self._special
 
     def _encode_special(self, value: Any) -> Any:
+        # Of the base class, which has no hash; and every such array can be decoded.
+        if type(value) is np.ndarray and value.ndim <= _AXES_MAX and value.dtype.kind in _KINDS:
+            return msgpack.ExtType(ARRAY_EXTENSION, _encode_array(value))
         self._special = True
         return _encode_special(value)
 
@@ -129,9 +133,18 @@ def refuse_timestamp(value: Any, encoded: bytes) -> None:
 def _encode_array(array: np.ndarray[Any, Any]) -> bytes:
     if array.dtype.kind not in _KINDS:
         raise TypeError(f"an array of dtype {array.dtype} is not plain data: expected booleans or numbers")
-    little = array.astype(array.dtype.newbyteorder("<"), copy=False)
-    head: bytes = msgpack.packb([little.dtype.str, list(little.shape)])
-    return head + little.tobytes()
+    text = array.dtype.str
+    if text[0] not in "<|":
+        array = array.astype(array.dtype.newbyteorder("<"))
+        text = array.dtype.str
+    return _head(text, array.shape) + array.tobytes()
+
+
+@functools.lru_cache(256)
+def _head(dtype: str, shape: tuple[int, ...]) -> bytes:
+    """What is before the bytes of an array: inputs have the same few shapes in each tick."""
+    head: bytes = msgpack.packb([dtype, list(shape)])
+    return head
 
 
 def make_unpacker(data: bytes) -> msgpack.Unpacker:

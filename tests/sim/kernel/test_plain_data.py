@@ -234,7 +234,27 @@ def test_values_that_keep_their_types() -> None:
     """For each value an encoder reports if it contains only types that msgpack restores unchanged."""
     encoder = PlainEncoder()
     plain = {"a": [1, 2.5, None, True, b"x"]}
-    for value in ((1, 2), [(1,)], {"a": np.zeros(2)}, np.float64(1.5), {"b": [np.int8(3)]}):
+    for value in ((1, 2), [(1,)], np.float64(1.5), {"b": [np.int8(3)]}, {"a": np.zeros(2).view(np.matrix)}):
         assert encoder.encode(plain)[1] is True
         assert encoder.encode(value)[1] is False
     assert encoder.encode(plain) == (encode_plain(plain), True)
+
+
+def test_arrays_that_need_no_look_back_are_restored_bit_for_bit() -> None:
+    """Of each kind, byte order, order in memory and number of axes; what can be no array of a tape is refused."""
+    encoder, bits = PlainEncoder(), np.arange(24, dtype="u1")
+    names = ("?", "i1", "<i4", ">i4", "<f8", ">f8", "<f2", "<c16", "<u8", np.dtype(np.longdouble).str)
+    for name in names:
+        for shape in ((), (0,), (24,), (2, 3, 4), (1,) * 32):
+            array = bits[: int(np.prod(shape))].astype(name).reshape(shape)
+            for one in (array, np.asfortranarray(array), array[..., ::-1] if array.ndim else array):
+                encoded, is_sure = encoder.encode({"a": [one]})
+                [restored] = decode_plain(encoded)["a"]
+                assert is_sure
+                assert encoded == encode_plain({"a": [one]})
+                assert restored.dtype == one.dtype.newbyteorder("<")
+                assert restored.shape == one.shape
+                assert restored.tolist() == one.tolist()
+    for refused in (np.array([object()]), np.array(["text"]), np.zeros(2, [("x", "i4")]), np.array(["2020"], "M8[s]")):
+        with pytest.raises(TypeError, match="is not plain data"):
+            encoder.encode([refused])
