@@ -1,27 +1,45 @@
 """Choose where intervals are re-simulated: in forked copies of this process, in fresh processes, or in this one.
 
-A forked copy for each interval is best: it is fast, and no interval can see what another one left behind. It hangs if
-the simulation needs threads that this process has started. That is seen beforehand if they were started when the
-simulation was made; otherwise the hanging copy is ended, and its interval is repeated elsewhere.
+A forked copy for each interval is best: no interval can see what another one left behind. It hangs if the simulation
+needs threads that this process has started. That is seen beforehand if they were started when the simulation was made;
+otherwise the hanging copy is ended, and its interval is repeated elsewhere.
+
+A fork takes as long as some hundred short steps. Intervals that take less share a copy, each with a new simulation, where
+everything outside of a simulation can be read and is found untouched after each of them (recorder.ambient.untouched). On
+the first difference, change or error, this interval and all after it are verified in copies of their own.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from multiprocessing.reduction import ForkingPickler
 
 import attrs
 
+from recorder.ambient.untouched import ReadableOutside, read_outside
 from recorder.processes.fork_hazard import fork_hazard
 from recorder.processes.fork_pool import ForkPool
 from recorder.processes.inline_pool import InlinePool
-from recorder.processes.pool import Pool
+from recorder.processes.pool import Pool, Report, WorkerDiedError, results_in_order
 from recorder.processes.spawn_pool import SpawnPool
 from recorder.processes.stuck_workers import PATIENCE_S, WorkerStuckError
-from replayer.playback.make_simulation import Factory
+from replayer.playback.cursor import Cursor
+from replayer.playback.make_simulation import Factory, make_simulation
 from replayer.tape.tape import Tape
-from replayer.timeline.intervals import FreshSimulation, Interval, IntervalResult, run_intervals
+from replayer.timeline.intervals import (
+    FreshSimulation,
+    Interval,
+    IntervalResult,
+    run_each,
+    run_intervals,
+    verify_interval,
+)
+from sim.kernel.simulation import Simulation
 
+SHARED_S = 0.15  # Processor time of the intervals that share a process: a fork then takes a tenth of it.
+SHARED_MIN = 4  # Intervals of a tape.
+SHARED_MAX = 32  # Intervals that share one, so that two processes have work in a tape of some tens.
 FORK_PATIENCE_S = (
     10.0  # Short: a copy that hangs, or only seems to, is replaced by a process in which nothing is missing.
 )
@@ -65,6 +83,10 @@ class IntervalProcesses:
             pool = self._choose()
             copied = self.fresh.simulation if isinstance(pool, ForkPool) else None
             try:
+                shared = self._shared(intervals, on_progress, pool, copied) if not done else iter(())
+                for result in shared:
+                    done += 1
+                    yield result
                 for result in run_intervals(
                     self.tape, self.world, intervals[done:], self.jobs, on_progress, pool, copied
                 ):
@@ -77,6 +99,43 @@ class IntervalProcesses:
                 self._why = f"a forked copy did nothing for {error.waited_s:g} s after {error.reached}"
             else:
                 return
+
+    def _shared(
+        self, intervals: list[Interval], on_progress: Callable[[int], None], pool: Pool, fresh: Simulation | None
+    ) -> Iterator[IntervalResult]:
+        """Yield the results of the first intervals, as far as they could share processes and none was remarkable.
+
+        The first interval has a process of its own, which tells how long one takes.
+        """
+        if self.pool is not None or not isinstance(pool, ForkPool) or fresh is None or len(intervals) < SHARED_MIN:
+            return
+        if self.world is None or self.tape.meta.get("scenario") is not None:
+            return  # Worlds and scenarios are packages of their own, which are not walked.
+        outside = read_outside(self.world)
+        if outside is None:
+            return
+        [(first, cpu_s)] = run_each(self.tape, self.world, intervals[:1], 1, on_progress, _timed, pool, fresh)
+        yield first
+        count = min(SHARED_MAX, int(SHARED_S / max(cpu_s, 1e-9)))
+        if count < 2 or not _is_usual(first):
+            return
+        rest = intervals[1:]
+        groups = [rest[start : start + count] for start in range(0, len(rest), count)]
+        results = results_in_order(
+            pool,
+            _SharedProcess(self.tape, self.world, outside),
+            groups,
+            name=lambda group: f"simulated ticks {group[0].place.tick} to {group[-1].final_tick}",
+            size=_tick_count,
+            on_progress=on_progress,
+        )
+        try:
+            for group in results:
+                if group is None:
+                    return
+                yield from group
+        except (WorkerDiedError, WorkerStuckError):
+            return  # A process for one interval says which.
 
     def _choose(self) -> Pool:
         if self.pool is not None:
@@ -95,6 +154,53 @@ class IntervalProcesses:
             "a module, given as module:factory, is checked better"
         )
         return InlinePool()
+
+
+def _tick_count(group: list[Interval]) -> int:
+    return sum(interval.final_tick - interval.place.tick for interval in group)
+
+
+def _timed(cursor: Cursor, interval: Interval, report: Report) -> tuple[IntervalResult, float]:
+    start_s = time.process_time()
+    result = verify_interval(cursor, interval, report)
+    return result, time.process_time() - start_s
+
+
+def _counted_on(report: Report, done: int) -> Callable[[int], None]:
+    return lambda ticks: report(done + ticks)
+
+
+def _is_usual(result: IntervalResult) -> bool:
+    """Return True if all ticks have the recorded hash, and nothing else is to be told."""
+    wrong_values = result.values is not None and not result.values.proved
+    return result.bad_tick is None and result.problem is None and result.keyframe_problem is None and not wrong_values
+
+
+@attrs.frozen
+class _SharedProcess:
+    """Verifies several intervals in one process; None unless each is usual and leaves everything untouched.
+
+    The last one comes first: what a step counts in hidden state is then behind, and not as it was when
+    the tape was recorded.
+    """
+
+    tape: Tape
+    world: Factory | None
+    outside: ReadableOutside
+
+    def __call__(self, group: list[Interval], report: Report, /) -> list[IntervalResult] | None:
+        outside, results, done = self.outside.begin(), list[IntervalResult](), 0
+        for interval in reversed(group):
+            try:
+                cursor = Cursor(self.tape, make_simulation(self.tape, self.world))
+                result = verify_interval(cursor, interval, _counted_on(report, done))
+            except Exception:  # noqa: BLE001 - a process of its own raises it again, for the first such interval
+                return None
+            if not _is_usual(result) or not outside.are_untouched():
+                return None
+            results.append(result)
+            done += interval.final_tick - interval.place.tick
+        return results[::-1]
 
 
 def verify_each(

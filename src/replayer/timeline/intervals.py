@@ -4,7 +4,7 @@ Intervals are independent, because every keyframe is a starting point. Each one 
 recorder.processes.fork_pool) with a fresh simulation: the copy of one that this process made and never uses, unless a
 copy would lack something (see make_for_copies). Hidden state (an attribute, a module's global, a random
 generator) is therefore not carried from one interval into the next, where it would mask that the keyframe does not hold
-it. interval_processes.py has what is done where a fork would hang.
+it. interval_processes.py has what is done where a fork would hang, and where several intervals may share a process.
 """
 
 from __future__ import annotations

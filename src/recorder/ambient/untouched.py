@@ -1,0 +1,389 @@
+"""Tell whether anything outside of a simulation has changed, so that a process may simulate several intervals.
+
+A process of its own for each interval carries no hidden state from one to the next. One for several is as good only if
+nothing that outlives a simulation has changed: module globals, class attributes, closures, generators, the environment.
+So only what is known completely is accepted: the user's own modules, which hold plain data, functions and objects of
+their own classes. Anything else gives None, and each interval gets its own process. A change is seen by identity, so that
+looking takes microseconds: an equal value in place of the old one counts as a change.
+
+Invariant: nothing here runs the user's code.
+"""
+
+from __future__ import annotations
+
+import builtins
+import collections
+import enum
+import functools
+import operator
+import os
+import re
+import sys
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from types import (
+    BuiltinFunctionType,
+    CellType,
+    ClassMethodDescriptorType,
+    CodeType,
+    FunctionType,
+    GetSetDescriptorType,
+    MemberDescriptorType,
+    MethodDescriptorType,
+    MethodType,
+    ModuleType,
+    WrapperDescriptorType,
+)
+from typing import Any
+
+import attrs
+import numpy as np
+
+from recorder.ambient.roots import CACHE_TYPE, is_users
+from recorder.ambient.value_kinds import attributes_of, generator_state
+from recorder.processes.seeds.process_generators import generator_states
+from sim.kernel.class_names import module_of
+from sim.kernel.schema import Blob, Field, Layout, Schema, Table
+
+NODES_MAX = 5_000  # Values; further ones would take longer to look at than a process takes to fork.
+BYTES_MAX = 1 << 20  # Of arrays, which are compared as a whole.
+
+# Packages that this one loads itself, and that keep nothing of a step.
+KNOWN_PACKAGES = {
+    *(
+        "sim",
+        "recorder",
+        "replayer",
+        "simulation_flight_recorder",
+        "numpy",
+        "attr",
+        "attrs",
+        "cattrs",
+        "cyclopts",
+        "rich",
+    ),
+    *("google_crc32c", "lz4", "msgpack", "xxhash", "typing_extensions", "cython_runtime", "__mp_main__"),
+}
+_KNOWN_STARTS = ("_cython_", "_sysconfigdata_")  # Modules that Cython makes of its own classes, and one of sysconfig.
+
+# Of the standard library: what the user's modules may import. Others, such as logging, keep state out of sight.
+_STATELESS = {
+    *("__future__", "abc", "argparse", "array", "bisect", "builtins", "cmath", "collections", "contextlib", "copy"),
+    *("dataclasses", "datetime", "decimal", "enum", "fractions", "functools", "hashlib", "heapq", "itertools", "json"),
+    *("math", "numbers", "operator", "os", "pathlib", "posixpath", "random", "re", "statistics", "string", "struct"),
+    *("sys", "textwrap", "time", "tomllib", "types", "typing", "warnings", "zlib"),
+}
+_ATOMS = (bool, int, float, complex, str, bytes, type(None), range, slice, type(Ellipsis), type(NotImplemented))
+_STILL = (
+    *(BuiltinFunctionType, MethodDescriptorType, WrapperDescriptorType, ClassMethodDescriptorType),
+    *(GetSetDescriptorType, MemberDescriptorType, np.ufunc, re.Pattern, np.dtype, np.generic),
+    *(Blob, Field, Layout, Schema, Table),
+)
+_STILL_MODULES = {"typing", "types", "__future__", "typing_extensions", "_collections"}
+
+_Check = Callable[[], bool]
+
+
+# Names of modules and classes that Python itself writes.
+_PYTHONS = {
+    *(
+        "__warningregistry__",
+        "_abc_impl",
+        "__abstractmethods__",
+        "__annotations__",
+        "__annotations_cache__",
+        "__dict__",
+    ),
+    *(
+        "__weakref__",
+        "__doc__",
+        "__builtins__",
+        "__cached__",
+        "__loader__",
+        "__spec__",
+        "__file__",
+        "__path__",
+        "__name__",
+    ),
+    *("__qualname__", "__module__", "__package__", "__parameters__", "__orig_bases__", "__match_args__", "__slots__"),
+    *("__static_attributes__", "__firstlineno__", "__annotate__", "__annotate_func__"),
+}
+
+
+class _UnknownError(Exception):
+    """Something of which not everything that can change is known."""
+
+
+@attrs.frozen
+class ReadableOutside:
+    """What outlives a simulation, as it was. Made in a process that has simulated nothing, and asked in copies of it.
+
+    Attributes:
+        checks: each returns True while its part is as it was.
+    """
+
+    checks: tuple[_Check, ...]
+    held: tuple[Any, ...]  # So that no other object gets their addresses.
+
+    def begin(self) -> ReadableOutside:
+        """In a forked copy: with what a fork may have changed, such as the states of generators."""
+        return attrs.evolve(self, checks=(*self.checks, *_process_checks()))
+
+    def are_untouched(self) -> bool:
+        """True if nothing has changed since."""
+        return all(check() for check in self.checks)
+
+
+def read_outside(factory: Callable[[], Any] | None) -> ReadableOutside | None:
+    """What a simulation that factory makes can find outside of itself; None if not all of it can be read."""
+    if any(not _is_known(name) and not is_users(name) for name in list(sys.modules)):
+        return None  # A library may keep anything, and in compiled code.
+    walk = _Walk()
+    try:
+        for name, module in list(sys.modules.items()):
+            if is_users(name) and not _is_known(name):
+                walk.visit(module)
+        walk.visit(factory)
+        walk.finish()
+    except _UnknownError:
+        return None
+    return ReadableOutside(tuple(walk.checks), tuple(walk.held))
+
+
+def _is_known(name: str) -> bool:
+    top = name.partition(".")[0]
+    return (
+        (top in sys.stdlib_module_names and top != "__main__") or top in KNOWN_PACKAGES or top.startswith(_KNOWN_STARTS)
+    )
+
+
+class _Walk:
+    def __init__(self) -> None:
+        self.checks: list[_Check] = []
+        self.held: list[Any] = []
+        self._seen: set[int] = set()
+        self._queue: list[Any] = []
+        self._bytes = 0
+
+    def visit(self, value: Any) -> None:
+        """Note a value that is to be walked."""
+        if type(value) not in _ATOMS and id(value) not in self._seen:
+            self._seen.add(id(value))
+            self.held.append(value)
+            self._queue.append(value)
+
+    def finish(self) -> None:
+        """Walk all values. Raises _UnknownError."""
+        while self._queue:
+            if len(self._seen) > NODES_MAX:
+                raise _UnknownError
+            self._walk(self._queue.pop())
+
+    def _walk(self, value: Any) -> None:
+        kind = type(value)
+        walk = _WALKS.get(kind)
+        if walk is not None:
+            walk(self, value)
+        elif isinstance(value, type):
+            self._class(value)
+        elif isinstance(value, _STILL) or module_of(kind) in _STILL_MODULES:
+            self._still(value)
+        elif is_users(module_of(kind)):
+            self._object(value)
+        else:
+            raise _UnknownError
+
+    def module(self, module: ModuleType) -> None:
+        """The names in a module; what they stand for only in the user's."""
+        if module is sys:
+            return  # See _process_checks.
+        names = _open_names(vars(module))
+        self._names(vars(module), names)
+        if is_users(module.__name__) and not _is_known(module.__name__):
+            for one in names.values():
+                self.visit(one)
+        else:
+            _ensure_stateless(module.__name__)
+
+    def _class(self, kind: type) -> None:
+        name, names = module_of(kind), _open_names(vars(kind))
+        self._names(vars(kind), names)
+        if is_users(name) and not _is_known(name):
+            for one in (*names.values(), *kind.__bases__, type(kind)):
+                self.visit(one)
+        else:
+            _ensure_stateless(name)
+
+    def _names(self, holder: Mapping[str, Any], names: dict[str, Any]) -> None:
+        self.checks.append(_same_names(holder, names))
+
+    def mapping(self, value: dict[Any, Any]) -> None:
+        then = dict(dict.items(value))
+        self.checks.append(_same_items(value, then))
+        for one in (*then.keys(), *then.values(), getattr(value, "default_factory", None)):
+            self.visit(one)
+
+    def sequence(self, value: Any) -> None:
+        then = list(value)
+        self.checks.append(lambda: len(value) == len(then) and all(map(operator.is_, value, then)))
+        for one in then:
+            self.visit(one)
+
+    def function(self, function: FunctionType) -> None:
+        if not is_users(function.__module__ or "") and not function.__closure__:
+            _ensure_stateless(function.__module__ or "")
+            return
+        _ensure_imports_nothing_else(function.__code__)
+        then = (function.__code__, function.__defaults__, function.__kwdefaults__)
+        self.checks.append(
+            lambda: all(map(operator.is_, (function.__code__, function.__defaults__, function.__kwdefaults__), then))
+        )
+        for one in (*(function.__closure__ or ()), *then[1:], function.__dict__):
+            self._cell(one) if type(one) is CellType else self.visit(one)
+
+    def _cell(self, cell: CellType) -> None:
+        try:
+            then = cell.cell_contents
+        except ValueError:
+            raise _UnknownError from None  # Empty: the function that fills it is still running.
+        self.checks.append(lambda: cell.cell_contents is then)
+        self.visit(then)
+
+    def parts(self, value: Any) -> None:
+        """The functions and arguments in a bound method, a partial or a descriptor."""
+        names = ("__self__", "__func__", "func", "args", "keywords", "fget", "fset", "fdel")
+        for one in (getattr(value, name, None) for name in names):
+            self.visit(one)
+
+    def cache(self, cache: Any) -> None:
+        then = cache.cache_info()
+        self.checks.append(lambda: cache.cache_info() == then)
+        self.visit(cache.__wrapped__)
+
+    def array(self, array: np.ndarray[Any, Any] | bytearray) -> None:
+        """The numbers in an array."""
+        if isinstance(array, np.ndarray) and array.dtype.hasobject:
+            raise _UnknownError
+        read = array.tobytes if isinstance(array, np.ndarray) else array.copy
+        then = read()
+        self._bytes += len(then)
+        if self._bytes > BYTES_MAX:
+            raise _UnknownError
+        self.checks.append(lambda: read() == then)
+
+    def generator(self, generator: Any) -> None:
+        then = generator_state(generator)
+        self.checks.append(lambda: generator_state(generator) == then)
+
+    def _still(self, value: Any) -> None:
+        """What never changes itself; a method of a list stands for the list."""
+        if type(value) is BuiltinFunctionType:
+            _ensure_stateless((value.__module__ or "builtins").lstrip("_"))  # Those of _random, _operator, …
+        owner = getattr(value, "__self__", None) if type(value) is BuiltinFunctionType else None
+        if owner is not None and not isinstance(owner, ModuleType | type):
+            self.visit(owner)
+        if type(value).__name__ in ("SimpleNamespace", "GeneratorType", "coroutine", "mappingproxy", "generator"):
+            raise _UnknownError
+
+    def _object(self, value: Any) -> None:
+        """An object of the user's: of classes of the user's only, down to object."""
+        kind = type(value)
+        for base in kind.__mro__:
+            if (
+                not is_users(module_of(base))
+                and base is not object
+                and module_of(base) not in ("abc", "typing", "enum")
+            ):
+                raise _UnknownError
+        self.visit(kind)
+        then = attributes_of(value)
+        names = object.__getattribute__(value, "__dict__") if isinstance(value, enum.Enum) else None
+        self.checks.append(_same_items(names, dict(names)) if names is not None else _same_attributes(value, then))
+        for one in then.values():
+            self.visit(one)
+
+
+_WALKS: dict[type, Callable[[_Walk, Any], None]] = {
+    **dict.fromkeys((dict, collections.OrderedDict, collections.defaultdict, collections.Counter), _Walk.mapping),
+    **dict.fromkeys((list, tuple, set, frozenset, collections.deque), _Walk.sequence),
+    **dict.fromkeys((MethodType, functools.partial, property, staticmethod, classmethod), _Walk.parts),
+    **dict.fromkeys((np.random.Generator, np.random.RandomState), _Walk.generator),
+    **dict.fromkeys((np.ndarray, bytearray), _Walk.array),
+    functools.cached_property: _Walk.parts,
+    ModuleType: _Walk.module,
+    FunctionType: _Walk.function,
+    CACHE_TYPE: _Walk.cache,
+}
+
+
+def _ensure_stateless(module: str) -> None:
+    """Raise _UnknownError for a module of the standard library that may keep state out of sight."""
+    top = module.partition(".")[0]
+    if top not in KNOWN_PACKAGES and top.lstrip("_") not in _STATELESS and top != "__future__":
+        raise _UnknownError
+
+
+def _ensure_imports_nothing_else(code: CodeType) -> None:
+    """Raise _UnknownError if a function may import such a module itself. Any name of one counts."""
+    if any(name in sys.stdlib_module_names and name not in _STATELESS for name in code.co_names):
+        raise _UnknownError
+    for one in code.co_consts:
+        if isinstance(one, CodeType):
+            _ensure_imports_nothing_else(one)
+
+
+def _open_names(names: Mapping[str, Any]) -> dict[str, Any]:
+    """Those that a program gives itself: warnings and abstract classes note something under others."""
+    return {name: one for name, one in names.items() if name not in _PYTHONS}
+
+
+def _same_names(holder: Mapping[str, Any], names: dict[str, Any]) -> _Check:
+    whole = _same_items(holder, dict(holder))  # Quick; those of Python itself may come and go.
+    return lambda: whole() or _same_items(_open_names(holder), names)()
+
+
+def _same_items(holder: Mapping[Any, Any], then: dict[Any, Any]) -> _Check:
+    keys, values = list(then), list(then.values())
+
+    def check() -> bool:
+        return (
+            len(holder) == len(keys)
+            and all(map(operator.is_, holder.values(), values))
+            and all(map(operator.is_, holder, keys))
+        )
+
+    return check
+
+
+def _same_attributes(value: Any, then: dict[str, Any]) -> _Check:
+    same = _same_items
+
+    def check() -> bool:
+        return same(attributes_of(value), then)()
+
+    return check
+
+
+def _process_checks() -> Iterable[_Check]:
+    """Checks of what a process has once."""
+    states, environment, folder = _as_plain(generator_states()), dict(os.environ), os.getcwd()  # noqa: PTH109 - quicker than a Path
+    modules, threads, errors = len(sys.modules), threading.active_count(), np.geterr()
+    decimal = sys.modules.get("decimal")
+    context = repr(decimal.getcontext()) if decimal is not None else ""
+
+    return (
+        *(_same_names(vars(module), _open_names(vars(module))) for module in (sys, builtins)),
+        lambda: len(sys.modules) == modules and threading.active_count() == threads,
+        lambda: dict(os.environ) == environment and os.getcwd() == folder,  # noqa: PTH109
+        lambda: np.geterr() == errors,
+        lambda: decimal is None or repr(decimal.getcontext()) == context,
+        lambda: _as_plain(generator_states()) == states,
+    )
+
+
+def _as_plain(states: dict[str, Any]) -> dict[str, list[Any]]:
+    """The states of generators, of values that can be compared at once."""
+    return {
+        name: [part.tobytes() if isinstance(part, np.ndarray) else part for part in state]
+        for name, state in states.items()
+    }
