@@ -9,6 +9,7 @@
 # make test-exact     the tests that depend most on the Python, on every installed one: hashes, golden tapes, forks
 # make test-oldest    the tests with the oldest versions of the packages that pyproject.toml allows
 # make test-wheel     build sdist and wheel; use the wheel in a new environment, run tests from the sdist
+# make docs   the site of the documentation, in build/site, looked at in a browser
 # make bench  the costs of recording and their growth, compared with peers and targets; BENCH=--quick takes minutes
 
 PYTHON ?= python3
@@ -24,7 +25,7 @@ DEMO_TAPE := recordings/demo.tape
 # The tests start many processes. None of them may compile all modules again, whatever the environment sets.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-long test-ray test-real test-pythons test-exact test-oldest test-wheel test-foreign lint bench clean
+.PHONY: demo test test-long test-ray test-real test-pythons test-exact test-oldest test-wheel test-foreign lint docs bench clean
 
 demo: $(VENV)/.installed
 	mkdir -p recordings && rm -rf $(DEMO_TAPE)
@@ -73,6 +74,13 @@ lint: $(VENV)/.linted
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# --strict: a link to nothing, a page that the navigation lacks, and a docstring that does not parse are errors.
+docs: $(VENV)/.installed tools/get_chromium.sh
+	$(BIN)/pip install --quiet --group docs
+	tools/get_chromium.sh
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict --config-file tools/site/mkdocs.yml
+	$(BIN)/python tools/site/check_site.py
 
 bench: $(VENV)/.installed
 	$(BIN)/pip install --quiet --group bench

@@ -31,7 +31,7 @@ def checkpoints(
 ) -> None:
     """List the checkpoints of runs, the last written first.
 
-    Examples:
+    Try:
     record checkpoints
     record checkpoints artifacts/ambush
     record checkpoints whole

@@ -205,7 +205,7 @@ def extract_tapes(
 ) -> int:
     """Extract a data set from recordings: transitions, training pairs, states, actions, events.
 
-    Examples:
+    Try:
     replay extract cart.tape -o data
     replay extract runs/*.tape -o data --observe fog --reward heads
     replay extract runs/*.tape -o data --split train=0.8,test=0.2

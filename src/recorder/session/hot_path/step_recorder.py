@@ -71,8 +71,8 @@ class StepRecorder:
             ForkedRecorderError: called in a forked child process.
             SimulationFailedError: an earlier step raised. PeerDesyncError: a peer has a different hash.
             ConcurrentStepError: another step is under way, in another thread or around this call; nothing has happened.
-            Any exception of the simulation. The tape then ends at the tick before, unless the simulation records the
-            attempt as a tick (see sim.kernel.hooks.KeepsAttempts); adapters for objects and environments do.
+            Exception: any of the simulation. The tape then ends at the tick before, unless the simulation records the
+                attempt as a tick (see sim.kernel.hooks.KeepsAttempts); adapters for objects and environments do.
         """
         steps = self._steps
         steps.append(this_frame())
