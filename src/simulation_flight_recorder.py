@@ -1,6 +1,6 @@
 """Entry points of the commands: Ctrl-C during the imports ends the process without a message.
 
-No module of ours is imported at the top, because those imports take the time. The help of a program needs few of them.
+No module of ours that takes time is imported at the top. The help of a program needs few modules.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import importlib
 import os
 import signal
 import sys
+
+from simulation_flight_recorder_names import BEGINS, USAGE, TakenNameError, ensure_ours
 
 INTERRUPTED = 130
 NOT_OURS = 66  # This exit code tells the Rerun viewer that a file is not a tape.
@@ -50,12 +52,18 @@ def _run(module_name: str) -> None:
     is_default = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if is_default:
         signal.signal(signal.SIGINT, _leave)
-    module = importlib.import_module(module_name)
-    if "shows_help" in vars(module) and module.shows_help(sys.argv[1:]):
-        return
-    # Modules are made of objects that stay. Looking through them for garbage takes a tenth of the start.
-    gc.disable()
-    importlib.import_module("numpy")  # Not deep inside, where it takes longer: see recorder._lazy.
+    try:
+        for package in BEGINS:
+            ensure_ours(package, "this command")
+        module = importlib.import_module(module_name)
+        if "shows_help" in vars(module) and module.shows_help(sys.argv[1:]):
+            return
+        # Modules are made of objects that stay. Looking through them for garbage takes a tenth of the start.
+        gc.disable()
+        importlib.import_module("numpy")  # Not deep inside, where it takes longer: see recorder._lazy.
+    except TakenNameError as error:  # By the PYTHONPATH, or by another distribution.
+        sys.stderr.write(f"error: {error}\n")
+        sys.exit(USAGE)
     module.load(sys.argv[1:])
     gc.freeze()
     gc.enable()

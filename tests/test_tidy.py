@@ -163,30 +163,6 @@ def test_importing_has_no_side_effects() -> None:
     subprocess.run([sys.executable, "-c", IMPORTING], check=True)
 
 
-@pytest.mark.parametrize(
-    ("file", "importing", "asker"),
-    [
-        ("sim.py", "recorder", "recorder"),
-        ("sim.py", "replayer", "recorder"),
-        ("recorder.py", "replayer", "replayer"),
-        ("replayer.py", "recorder", "recorder"),
-    ],
-)
-def test_a_file_of_the_users_that_hides_a_package_is_named(
-    tmp_path: Path, file: str, importing: str, asker: str
-) -> None:
-    """A script next to a user's sim.py gets one sentence that names that file."""
-    (tmp_path / file).write_text("x = 1\n")
-    (tmp_path / "script.py").write_text(f"import {importing}\n")
-    finished = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
-
-    last = finished.stderr.splitlines()[-1]
-    assert last == (
-        f"ImportError: {tmp_path / file} hides the package {file[:-3]!r} that {asker} needs: "
-        "give that file another name"
-    )
-
-
 def test_the_tests_that_the_pages_name_exist() -> None:
     """Each test that a page names for a promise is defined."""
     named = {

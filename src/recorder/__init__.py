@@ -1,9 +1,9 @@
 """Record simulations: from a running simulation to bytes on a disk."""
 
-from recorder._shadowing import ensure_not_shadowed
+from simulation_flight_recorder_names import ensure_ours
 
-ensure_not_shadowed("sim", __name__)
-ensure_not_shadowed("replayer", __name__)  # Not needed here. Checked here because a hidden replayer runs no code.
+ensure_ours("sim", __name__)
+ensure_ours("replayer", __name__)  # Not needed here. Checked here because a hidden replayer runs no code.
 
 from typing import TYPE_CHECKING  # noqa: E402 - a user's own sim.py must be named before imports fail by it
 

@@ -1,8 +1,9 @@
-"""Import the simulation that a user names on the command line as ``module:factory``. A tape never names an import."""
+"""Import the simulation that a user names as ``module:factory`` or ``file.py:factory``. A tape never names an import."""
 
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -11,24 +12,34 @@ from typing import Any
 from recorder.processes.seeds.process_generators import noting_imported_states
 
 Factory = Callable[[], Any]
+OUR_NAMES = ("sim", "recorder", "replayer")
+# The modules of files of the user's that have the name of one of our packages.
+_MODULES_OF_FILES = {f"{name}.py": f"_{name}_py" for name in OUR_NAMES}
 
 
 def load_factory(spec: str) -> Factory:
     """Import the factory that a user names as ``module:attribute``, from the current folder or the installed packages.
 
+    ``folder/file.py:attribute`` is ``folder.file:attribute``. A file in the current folder with the name of one of our
+    packages, such as ``./sim.py:World``, is loaded as a module of another name.
+
     Raises ValueError, with a message of one sentence, if it cannot be imported or called.
     """
     module_name, _, attribute = spec.partition(":")
+    module_name = _module_of(spec, module_name, attribute)
     _ensure_names(spec, module_name, attribute)
     folder = str(Path.cwd())
     if folder not in sys.path:
-        sys.path.insert(0, folder)
+        hides = any(Path(folder, file).exists() for file in _MODULES_OF_FILES)
+        sys.path.insert(
+            len(sys.path) if hides else 0, folder
+        )  # Ours are found first, here and in processes begun here.
     factory = _import(spec, module_name)
     try:
         for name in attribute.split("."):
             factory = getattr(factory, name)
     except AttributeError as error:
-        raise ValueError(f"{spec}: {error}{_hint_if_we_hide_it(module_name)}") from None
+        raise ValueError(f"{spec}: {error}") from None
     if not callable(factory):
         raise ValueError(  # noqa: TRY004 - every mistake in what the user typed is one kind of error
             f"{spec}: expected a class or function to call, got {type(factory).__name__}"
@@ -45,17 +56,30 @@ def sim_option(recorded: Any) -> str:
     parts = [*module_name.split("."), name]
     if module_name == "__main__" or not all(part.isidentifier() for part in parts):
         return "--sim module:factory"
+    for file, module in _MODULES_OF_FILES.items():
+        if module_name == module:
+            return f"--sim ./{file}:{name}"
     return f"--sim {module_name}:{name}"
+
+
+def _module_of(spec: str, name: str, attribute: str) -> str:
+    """Return the module of a file that is named by a path from the current folder; any other name as it is."""
+    if not name.endswith(".py"):
+        if name in OUR_NAMES and Path(f"{name}.py").exists():
+            raise ValueError(f"{spec}: {name} is one of our packages; name your file as ./{name}.py:{attribute}")
+        return name
+    path = Path(name)
+    if path.is_absolute() or ".." in path.parts:  # Elsewhere, such as in another commit, it would be the same file.
+        raise ValueError(f"{spec}: name the module as in an import: go to its folder and use {path.stem}:{attribute}")
+    if not attribute:
+        raise ValueError(f"{spec}: name the class or function in it, too: {name}:factory")
+    if not path.is_file():
+        raise ValueError(f"{spec}: there is no file {path} in {Path.cwd()}")
+    return _MODULES_OF_FILES.get(str(path)) or ".".join(path.with_suffix("").parts)
 
 
 def _ensure_names(spec: str, module_name: str, attribute: str) -> None:
     """Raise ValueError for anything but a module and a name in it, with the spelling that was probably meant."""
-    if module_name.endswith(".py"):
-        path = Path(module_name)
-        if not path.is_absolute() and ".." not in path.parts:
-            module_path = ".".join(path.with_suffix("").parts)
-            raise ValueError(f"{spec}: name the module as in an import, {module_path}:{attribute or 'factory'}")
-        raise ValueError(f"{spec}: name the module as in an import: go to its folder and use {path.stem}:{attribute}")
     if attribute.endswith(")"):
         raise ValueError(
             f"{spec}: expected the name alone, {module_name}:{attribute.partition('(')[0]}; "
@@ -68,9 +92,9 @@ def _ensure_names(spec: str, module_name: str, attribute: str) -> None:
 def _import(spec: str, module_name: str) -> Any:
     try:
         with noting_imported_states():
-            return importlib.import_module(module_name)
+            return _loaded_file(module_name) or importlib.import_module(module_name)
     except ImportError as error:
-        raise ValueError(f"{spec}: {error}{_hint_if_we_hide_it(module_name)}") from None
+        raise ValueError(f"{spec}: {error}") from None
     except SyntaxError as error:
         raise ValueError(f"{spec}: {error.filename}, line {error.lineno}: {error.msg}") from None
     except SystemExit as error:
@@ -83,9 +107,17 @@ def _import(spec: str, module_name: str) -> Any:
     )
 
 
-def _hint_if_we_hide_it(module_name: str) -> str:
-    """Return a hint if the user's module has the name of one of our packages; "" if it has not."""
-    top = module_name.partition(".")[0]
-    if top in {"sim", "recorder", "replayer"} and (Path.cwd() / f"{top}.py").exists():
-        return f"; {Path.cwd() / f'{top}.py'} has the name of one of our packages: rename that file"
-    return ""
+def _loaded_file(module_name: str) -> Any:
+    """Load a file with the name of one of our packages; None for any other module, or one that is loaded already."""
+    file = next((file for file, module in _MODULES_OF_FILES.items() if module == module_name), None)
+    if file is None or module_name in sys.modules:
+        return None
+    spec = importlib.util.spec_from_file_location(module_name, Path.cwd() / file)
+    assert spec is not None and spec.loader is not None  # noqa: PT018 - of a file that ends in .py
+    module = sys.modules[module_name] = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[module_name]
+        raise
+    return module

@@ -1,17 +1,8 @@
 """Replay recordings: from bytes on a disk to states and findings."""
 
-try:
-    from recorder._shadowing import ensure_not_shadowed
-except ModuleNotFoundError as error:
-    if error.name != "recorder._shadowing":
-        raise
-    import recorder
+from simulation_flight_recorder_names import ensure_ours
 
-    raise ImportError(
-        f"{recorder.__file__} hides the package 'recorder' that replayer needs: give that file another name"
-    ) from None
-
-ensure_not_shadowed("recorder", __name__)
+ensure_ours("recorder", __name__)
 
 from typing import TYPE_CHECKING  # noqa: E402 - see above
 

@@ -131,7 +131,7 @@ def test_a_shipped_scenario_is_checked_by_its_name(replay: Replay) -> None:
     ("words", "line"),
     [
         (["walkers:Nobody"], "walkers:Nobody: module 'walkers' has no attribute 'Nobody'"),
-        (["walkers.py:Sound"], "walkers.py:Sound: name the module as in an import, walkers:Sound"),
+        (["no_walkers.py:Sound"], "no_walkers.py:Sound: there is no file no_walkers.py in "),
         (["nowhere:Sound"], "nowhere:Sound: No module named 'nowhere'"),
         (["walkers:broken"], "making the simulation raised RuntimeError: no seed (walkers.py:23)"),
         (["walkers:number"], "int is not a simulation: expected .state"),

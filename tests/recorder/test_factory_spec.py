@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import subprocess
 import sys
 from pathlib import Path
 
@@ -37,20 +39,81 @@ def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
 
 
-@pytest.mark.parametrize("spec", ["good_one:Ok", "folder_of.inner:Ok"])
-def test_what_is_there_is_found(spec: str) -> None:
-    """Including modules in folders."""
-    assert load_factory(spec).__name__ == "Ok"
+@pytest.mark.parametrize(
+    ("spec", "module"),
+    [
+        ("good_one:Ok", "good_one"),
+        ("folder_of.inner:Ok", "folder_of.inner"),
+        ("good_one.py:Ok", "good_one"),
+        ("./good_one.py:Ok", "good_one"),
+        ("folder_of/inner.py:Ok", "folder_of.inner"),
+    ],
+)
+def test_what_is_there_is_found(spec: str, module: str) -> None:
+    """Including modules in folders, and files as the shell completes them: these are the same modules."""
+    assert load_factory(spec) is importlib.import_module(module).Ok
+
+
+@pytest.mark.parametrize("name", ["sim", "recorder", "replayer"])
+def test_a_file_with_the_name_of_one_of_our_packages_is_loaded_by_its_path(name: str) -> None:
+    """Its class names the file on a tape; ours stay what they are, and its own modules are found."""
+    Path(f"{name}.py").write_text("import good_one\nclass World(good_one.Ok): ...\n")
+    ours = sys.modules[name]
+    made = load_factory(f"./{name}.py:World")
+
+    assert made.__mro__[1].__module__ == "good_one"
+    assert load_factory(f"{name}.py:World") is made
+    assert sys.modules[name] is ours
+    assert sim_option(f"{made.__module__}.{made.__qualname__}") == f"--sim ./{name}.py:World"
+    with pytest.raises(ValueError, match=rf"{name} is one of our packages; name your file as ./{name}.py:World"):
+        load_factory(f"{name}:World")
+    del sys.modules[made.__module__]
+
+
+def test_commands_take_a_file_with_the_name_of_one_of_our_packages() -> None:
+    """Checked in a fresh process, recorded, and verified by two processes, with modules of its folder."""
+    Path("sim.py").write_text("import units\nclass World(units.Units): ...\n")
+    Path("units.py").write_text(UNITS)
+    for command in (
+        "check ./sim.py:World --ticks 30",
+        "verify run.tape --jobs 2 --sim ./sim.py:World",
+    ):
+        if command.startswith("verify"):
+            recording = "from recorder.factory_spec import load_factory as load; import recorder;" + RECORDING
+            subprocess.run([sys.executable, "-P", "-c", recording], check=True, capture_output=True, timeout=60)
+        program = "from replayer.commands.main import main; main()"
+        finished = subprocess.run(
+            [sys.executable, "-P", "-c", program, *command.split()],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        assert (finished.returncode, finished.stderr) == (0, ""), command
+
+
+UNITS = """
+class Units:
+    def __init__(self):
+        self.x = 0
+    def step(self, inputs=None):
+        self.x += 1
+"""
+RECORDING = """
+units = recorder.record(load("./sim.py:World")(), "run.tape")
+for _ in range(40):
+    units.step()
+units.close()
+"""
 
 
 GUARD = "(move code that should not run on import below: if __name__ == '__main__')"
 LINES = {
-    "good_one.py:Ok": "good_one.py:Ok: name the module as in an import, good_one:Ok",
-    "./good_one.py:Ok": "./good_one.py:Ok: name the module as in an import, good_one:Ok",
-    "folder_of/inner.py:Ok": "folder_of/inner.py:Ok: name the module as in an import, folder_of.inner:Ok",
+    "bad_one.py:Ok": "bad_one.py:Ok: there is no file bad_one.py in ",
+    "folder_of/bad-one.py:Ok": "folder_of/bad-one.py:Ok: there is no file folder_of/bad-one.py in ",
     "/tmp/good_one.py:Ok": "name the module as in an import: go to its folder and use good_one:Ok",
     "../good_one.py:Ok": "name the module as in an import: go to its folder and use good_one:Ok",
-    "good_one.py": "good_one.py: name the module as in an import, good_one:factory",
+    "good_one.py": "good_one.py: name the class or function in it, too: good_one.py:factory",
     "good_one:Ok()": "good_one:Ok(): expected the name alone, good_one:Ok; it is called whenever",
     "good_one:Ok(seed=1)": "expected the name alone, good_one:Ok; it is called whenever",
     "./good_one:Ok": "'./good_one:Ok': expected module:factory",
