@@ -74,4 +74,4 @@ _LATER = {  # Imported on first use: a program that only reads tapes needs none 
     "tape_of": "recorder.adapted.record",
 }
 
-__getattr__, __dir__ = names_for_later(__name__, _LATER, __all__)
+__getattr__, __dir__ = names_for_later(__name__, _LATER, __all__, ("corpus", "scenarios", "testing"))

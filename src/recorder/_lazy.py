@@ -9,11 +9,13 @@ from typing import Any
 
 
 def names_for_later(
-    package: str, places: Mapping[str, str], every_name: Sequence[str]
+    package: str, places: Mapping[str, str], every_name: Sequence[str], modules: Sequence[str] = ()
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return ``__getattr__`` and ``__dir__`` for a package.
 
     places: the module of each name, or "module:name" if the module uses a different name. every_name: __all__.
+    modules: public modules of the package, which ``dir`` lists once they are imported. It lists nothing that is internal, so
+    neither does the tab key.
     """
 
     def find(name: str) -> Any:
@@ -26,6 +28,6 @@ def names_for_later(
         return getattr(import_module(module), own_name or name)
 
     def names() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *every_name})
+        return sorted([*every_name, *(name for name in modules if name in vars(sys.modules[package]))])
 
     return find, names

@@ -27,6 +27,8 @@ from recorder.conformance.contract_checks import (
     check_same_seed,
 )
 
+__all__ = ["SimulationContract"]
+
 
 class SimulationContract:
     """The conformance tests of a simulation; pytest collects the subclasses.
@@ -89,3 +91,7 @@ class SimulationContract:
 def _ensure_none(violations: list[ConformanceViolation] | list[ConformanceViolation | None]) -> None:
     lines = [str(violation) for violation in violations if violation is not None]
     assert not lines, "\n".join(lines)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -102,4 +102,4 @@ _LATER = {  # Imported at first access.
 }
 
 renderers_are_in("replayer.report.notebook")
-__getattr__, __dir__ = names_for_later(__name__, _LATER, __all__)
+__getattr__, __dir__ = names_for_later(__name__, _LATER, __all__, ("datasets", "diagnose"))

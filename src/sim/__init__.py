@@ -29,3 +29,8 @@ __all__ = [
     "run_phases",
     "world_names",
 ]
+
+
+def __dir__() -> list[str]:
+    modules = (name for name in ("adapters", "scenario", "worlds") if name in globals())
+    return sorted([*__all__, *modules])  # Nothing internal, so that the tab key offers nothing internal.

@@ -21,6 +21,7 @@ COMMANDS = {  # The function of each subcommand; its module is imported on use.
     "upload": "recorder.commands.upload:upload",
     "scenarios": "recorder.commands.scenarios:scenarios",
     "checkpoints": "recorder.commands.list_checkpoints:checkpoints",
+    "completion": "recorder.commands.completion:completion",
 }
 
 

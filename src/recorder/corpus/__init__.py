@@ -6,3 +6,7 @@ from recorder.corpus.run import PlayerResult, Quality, Run, Settings
 from recorder.corpus.selection import Selection
 
 __all__ = ["Corpus", "PlayerResult", "Quality", "Run", "Selection", "Settings", "examine", "glance"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -16,3 +16,7 @@ __all__ = [
     "run_nested",
     "run_with_scenario",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -47,6 +47,7 @@ COMMANDS = {  # The function of each command; its module is imported only when t
     "ls": "replayer.commands.ls:ls",
     "view": "replayer.commands.view:view",
     "render": "replayer.commands.render:render",
+    "completion": "replayer.commands.completion:completion",
 }
 
 

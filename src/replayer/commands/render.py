@@ -28,6 +28,7 @@ from replayer.value_text import tick_range
 from replayer.view.states.page_json import page_text
 from replayer.view.worker.view_cursor import ViewCursor
 from sim.extras import missing_package
+from sim.near_names import did_you_mean
 
 SUFFIXES = (".png", ".gif", ".mp4", ".webm")
 VIDEOS = (".mp4", ".webm")
@@ -164,7 +165,8 @@ def _layers_of(cursor: ViewCursor, path: Location, names: list[str] | None) -> t
         raise UsageError(f"{path}: its state has no field of two dimensions, so there is no map to draw")
     for name in names or ():
         if name not in known:
-            raise UsageError(f"no layer {page_text(name)!r}; the layers are {', '.join(map(page_text, known))}")
+            hint = page_text(did_you_mean(name, known))
+            raise UsageError(f"no layer {page_text(name)!r}; the layers are {', '.join(map(page_text, known))}{hint}")
     return tuple(names or known[:LAYERS_SHOWN])
 
 

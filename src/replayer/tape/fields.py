@@ -8,6 +8,7 @@ from sim.kernel.registry import UnknownWorldError, World, find_world
 from sim.kernel.schema import Blob, Layout, Slot
 from sim.kernel.simulation import SCENARIO_PREFIX
 from sim.kernel.state import Snapshot
+from sim.near_names import did_you_mean
 
 GRAPH_PREFIX, GRAPH_MARK = "graph.", "graph.groups"  # As sim.adapters.capture.graph names its tables and its blob.
 
@@ -31,7 +32,7 @@ def ensure_fields(snapshot: Snapshot, names: list[str]) -> None:
         columns = [field for field in snapshot if field.startswith(f"{name}.")]
         if columns:
             raise UsageError(f"{name!r} is a table: did you mean {', '.join(columns)}?")
-        raise UsageError(f"no field {name!r}; the fields are {', '.join(snapshot)}")
+        raise UsageError(f"no field {name!r}; the fields are {', '.join(snapshot)}{did_you_mean(name, snapshot)}")
 
 
 def shown_slots(layout: Layout) -> list[Slot]:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from sim.kernel.simulation import Simulation
 from sim.kernel.state import Snapshot, State
+from sim.near_names import did_you_mean
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -165,4 +166,7 @@ def find_world(name: str) -> World:
             if not isinstance(world, World):
                 raise TypeError(f"entry point {name}: expected a World, got {type(world).__name__}")
             return world
-    raise UnknownWorldError(f"no world named {name!r} is installed; installed: {', '.join(world_names()) or 'none'}")
+    names = world_names()
+    raise UnknownWorldError(
+        f"no world named {name!r} is installed; installed: {', '.join(names) or 'none'}{did_you_mean(name, names)}"
+    )

@@ -21,6 +21,7 @@ import numpy.typing as npt
 from sim.kernel.hashing import field_memory, hash_arena, hash_bytes, hash_field, hash_fields
 from sim.kernel.marks import ChangeMarks, MarkListener, comparable
 from sim.kernel.schema import ALIGNMENT_BYTES, COUNTS_FIELD, Blob, Field, Layout, Schema, Slot, make_layout
+from sim.near_names import did_you_mean
 
 Array = npt.NDArray[Any]
 Bytes = npt.NDArray[np.uint8]
@@ -355,8 +356,8 @@ class State:
 def _find_slot(layout: Layout, name: str) -> Slot:
     slot = layout.slots.get(name)
     if slot is None:
-        names = ", ".join(field for field in layout.slots if field != COUNTS_FIELD)
-        raise KeyError(f"no field {name!r}; the fields are {names}")
+        names = [field for field in layout.slots if field != COUNTS_FIELD]
+        raise KeyError(f"no field {name!r}; the fields are {', '.join(names)}{did_you_mean(name, names)}")
     return slot
 
 

@@ -14,3 +14,7 @@ def __getattr__(name: str) -> Any:
     from sim.scenario.scenario_file import load_scenario  # noqa: PLC0415 - cattrs takes time to load, each time.
 
     return load_scenario
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -13,6 +13,7 @@ import attrs
 
 from sim.kernel.registry import Config, ConfigError, World, find_world, world_names
 from sim.kernel.simulation import Simulation
+from sim.near_names import did_you_mean
 from sim.scenario.config.scenario import read_scenario_config
 from sim.scenario.config.structure import shown
 from sim.scenario.wrap import ensure_new_run, with_input_form, wrap_scenario
@@ -98,6 +99,7 @@ def load_scenario(name_or_path: str, *, seed: int | None = None) -> Scenario:
     else:
         raise FileNotFoundError(
             f"{name_or_path} is neither a scenario file nor a shipped scenario; shipped: {', '.join(shipped)}"
+            f"{did_you_mean(name_or_path.removesuffix(SUFFIX), shipped)}"
         )
     config = _with_base(_parse(content, name_or_path), path.parent, shipped)
     name = config.get("name") or stem

@@ -260,7 +260,9 @@ def test_unknown_names_list_the_fields() -> None:
     for ask in asked:
         with pytest.raises(KeyError) as caught:
             ask()
-        assert caught.value.args == ("no field 'ant.age'; the fields are grid, ants.age, ants.place, log",)
+        assert caught.value.args == (
+            "no field 'ant.age'; the fields are grid, ants.age, ants.place, log; did you mean ants.age?",
+        )
     with pytest.raises(KeyError):
         state.add_rows("grid", 1)
 

@@ -12,6 +12,7 @@ from replayer.datasets.rows.columns import Block, Column, Labels, Rows
 from replayer.tape.fields import shown_slots
 from sim.kernel.schema import Layout, Slot
 from sim.kernel.state import State
+from sim.near_names import did_you_mean
 
 Vocabulary = dict[str, tuple[str, ...]]
 
@@ -29,10 +30,10 @@ def chosen_slots(layout: Layout, names: Sequence[str], tick: int | None = None) 
         if unknown is not None:
             shown = ", ".join(slot.name for slot in shown_slots(layout)) or ", ".join(known)
             if tick is None:
-                raise ExtractionError(f"there is no field {unknown}; fields: {shown}")
+                raise ExtractionError(f"there is no field {unknown}; fields: {shown}{did_you_mean(unknown, known)}")
             raise ExtractionError(
                 f"there is no field {unknown} at tick {tick:,}; fields there: {shown}. If it is there at other ticks, say "
-                "which with --ticks A..B"
+                f"which with --ticks A..B{did_you_mean(unknown, known)}"
             )
         empty = next((name for name in names if 0 in _value_shape(known[name])), None)
         if empty is not None:

@@ -42,6 +42,7 @@ from replayer.tape.episodes import find_calls
 from replayer.tape.tape import Tape
 from sim.adapters.interface.adapter_registry import NoAdapterError, adapter_named
 from sim.kernel.simulation import Simulation, inner_of
+from sim.near_names import did_you_mean
 
 FIRST_TICKS = 100  # Replayed to see what the environment returns.
 _INT64_MAX = (1 << 63) - 1
@@ -353,7 +354,7 @@ def _chosen(
         has = f"it has {known}" if known else "it is a single value"
         raise ExtractionError(
             f"there is no field {unknown} in the observation, {has}; fields of the state are in the table states "
-            "(--table states)"
+            f"(--table states){did_you_mean(unknown, filter(None, observed))}"
         )
     chosen = {path: form for path, form in observed.items() if any(is_in(path, field) for field in fields)}
     return chosen, {path: form for path, form in observed.items() if path not in chosen}

@@ -16,6 +16,7 @@ from cattrs.gen import make_dict_structure_fn, override
 
 from sim.kernel.arithmetic.fixed_point import PLACES, from_number
 from sim.kernel.registry import ConfigError
+from sim.near_names import did_you_mean
 
 T = TypeVar("T")
 
@@ -168,8 +169,9 @@ def _first_problem(error: BaseException, key_path: str) -> ConfigError:
             return ConfigError(key_path + joint + error.key, error.problem)
         case ForbiddenExtraKeysError():
             name = min(error.extra_fields)
-            known = ", ".join(map(_key, _names(error.cl)))
-            return ConfigError(f"{key_path}.{name}" if key_path else name, f"unknown key; known keys: {known}")
+            known = list(map(_key, _names(error.cl)))
+            problem = f"unknown key; known keys: {', '.join(known)}{did_you_mean(name, known)}"
+            return ConfigError(f"{key_path}.{name}" if key_path else name, problem)
         case ClassValidationError():
             noted, others = error.group_exceptions()
             if not noted or isinstance(others[0] if others else None, ForbiddenExtraKeysError):

@@ -45,3 +45,7 @@ WORLD = World(
 )
 
 __all__ = ["WORLD", "Meadow"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -86,11 +86,15 @@ SCENARIO_KEYS = (
 NAME = "expected 1 to 100 letters, digits, dots, underscores and dashes, got"
 MISTAKES = [
     # the text to replace, its replacement, the line
-    ("[scenario]", "[scenario]\nsped = 1", f"scenario.sped: unknown key; known keys: {SCENARIO_KEYS}"),
+    (
+        "[scenario]",
+        "[scenario]\nsped = 1",
+        f"scenario.sped: unknown key; known keys: {SCENARIO_KEYS}; did you mean seed?",
+    ),
     (
         'id = "thief"',
         'id = "thief"\nsender = "snail"',
-        f"scenario.adversaries[0].sender: unknown key; known keys: {ADVERSARY_KEYS}",
+        f"scenario.adversaries[0].sender: unknown key; known keys: {ADVERSARY_KEYS}; did you mean senders?",
     ),
     ("steps = 6", 'steps = "six"', "scenario.steps: expected an integer from 1 to 1099511627775, got 'six'"),
     ("steps = 6", "steps = true", "scenario.steps: expected an integer from 1 to 1099511627775, got True"),
@@ -120,7 +124,7 @@ MISTAKES = [
     (
         "at_tick = 2",
         "at_tik = 2",
-        "scenario.adversaries[0].trigger.at_tik: unknown key; known keys: immediate, at_tick, after_step, random, on_event",
+        "scenario.adversaries[0].trigger.at_tik: unknown key; known keys: immediate, at_tick, after_step, random, on_event; did you mean at_tick?",
     ),
     (
         "at_tick = 2",

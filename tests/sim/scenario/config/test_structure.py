@@ -53,7 +53,7 @@ def test_good_data_becomes_an_instance() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"nmae": 1}, "nmae: unknown key; known keys: name, inner, on, many, matrix, maybe"),
+        ({"nmae": 1}, "nmae: unknown key; known keys: name, inner, on, many, matrix, maybe; did you mean name?"),
         ({"name": 5}, "name: expected text, got 5"),
         ({"on": 1}, "on: expected true or false, got 1"),
         ({"inner": {}}, "inner.size: this key is missing"),

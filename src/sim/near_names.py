@@ -1,0 +1,18 @@
+"""A hint for a name that does not exist: those that are spelt nearly like it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+NAMES_MAX = 3
+NEAR = 0.75  # Of difflib: a letter too few, too many or swapped in a word of four.
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return the end of a message, such as "; did you mean meadow?", or "" if no known name is near."""
+    import difflib  # noqa: PLC0415 - only to describe a mistake
+
+    by_folded = {one.casefold(): one for one in known}
+    ends = [one for one in by_folded if one.endswith(f".{name.casefold()}")]  # A column without its table.
+    near = ends[:NAMES_MAX] or difflib.get_close_matches(name.casefold(), by_folded, NAMES_MAX, NEAR)
+    return f"; did you mean {' or '.join(by_folded[one] for one in near)}?" if near else ""
