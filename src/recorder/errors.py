@@ -29,6 +29,10 @@ class UnreadableError(RecordingError):
         return f"{self.path}: {self.why}"
 
 
+class DeniedTapeError(UnreadableError):
+    """The system, or a store, does not permit reading the file. What it holds is unknown."""
+
+
 class UnsupportedVersionError(RecordingError):
     """The tape was written by a newer program and states that this one must not read it.
 

@@ -141,10 +141,10 @@ def test_a_state_is_written_completely_or_not_at_all(
 
 
 @pytest.mark.parametrize("line", ["info", "seek --tick 5", "verify", "verify --fast", "tail", "repair"])
-def test_a_tape_that_may_not_be_read_is_unreadable(
+def test_a_tape_that_may_not_be_read_is_a_mistake_of_its_user(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], line: str
 ) -> None:
-    """Exit code 5, as the table says."""
+    """Exit code 2: what the file holds is unknown."""
     real = os.open
 
     def denied(path: Any, *more: Any, **options: Any) -> int:
@@ -154,8 +154,32 @@ def test_a_tape_that_may_not_be_read_is_unreadable(
 
     monkeypatch.setattr(os, "open", denied)
     command, _, rest = line.partition(" ")
-    assert run(replayer.commands.main.main, f"{command} a.tape {rest}") == 5
+    assert run(replayer.commands.main.main, f"{command} a.tape {rest}") == 2
     assert_one_line(capsys.readouterr(), "error: a.tape: Permission denied")
+
+
+@pytest.mark.parametrize(
+    ("main", "line"),
+    [
+        (replayer.commands.main.main, "tree shut"),
+        (replayer.commands.main.main, "extract shut -o data"),
+        (recorder.commands.main.main, "checkpoints shut"),
+    ],
+)
+def test_a_folder_that_may_not_be_read_is_not_taken_for_an_empty_one(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], main: Any, line: str
+) -> None:
+    real = os.scandir
+
+    def denied(path: Any = ".") -> Any:
+        if str(path).endswith("shut"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return real(path)
+
+    Path("shut").mkdir()
+    monkeypatch.setattr(os, "scandir", denied)
+    assert run(main, line) == 2
+    assert_one_line(capsys.readouterr(), "error: shut: Permission denied")
 
 
 # --- JSON

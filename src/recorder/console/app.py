@@ -18,6 +18,7 @@ from recorder.console.output import results_alone_on_stdout, say_on_stderr, sile
 from recorder.console.stop_signals import signals_raised, stop_of
 from recorder.errors import (
     CorruptError,
+    DeniedTapeError,
     DesyncError,
     MissingTickError,
     RecordingError,
@@ -48,6 +49,7 @@ _CODES: tuple[tuple[type[BaseException], int], ...] = (
     (TornError, INCOMPLETE),
     (WriterFailedError, INCOMPLETE),
     (CorruptError, CORRUPT),
+    (DeniedTapeError, USAGE),
     (UnreadableError, UNREADABLE),
     (UnsupportedVersionError, UNREADABLE),
     (ConfigError, USAGE),

@@ -155,6 +155,7 @@ def discover_checkpoints(folder: Path, history: Iterable[Checkpoint] = ()) -> Di
 
 def discover_all_checkpoints(folder: Path) -> Discovery:
     """Find the checkpoints of a folder and of all folders in it, the last written first. Raises OSError."""
+    os.scandir(folder).close()  # rglob takes a folder that cannot be read for an empty one.
     folders = sorted({path.parent for path in folder.rglob("checkpoint_*.tape") if _NAME.fullmatch(path.name)})
     found = [discover_checkpoints(inner) for inner in folders]
     ignored = {path: why for each in found for path, why in each.ignored.items()}

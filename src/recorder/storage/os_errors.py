@@ -6,21 +6,25 @@ import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from recorder.errors import UnreadableError
+from recorder.errors import DeniedTapeError, UnreadableError
 from recorder.location.tape_location import Location
 from recorder.text import shown_path
 
-_UNREADABLE = {errno.EACCES, errno.EPERM, errno.EIO}
+_ERRORS = {errno.EACCES: DeniedTapeError, errno.EPERM: DeniedTapeError, errno.EIO: UnreadableError}
 
 
 @contextmanager
 def reading(path: Location) -> Iterator[None]:
-    """Convert permission and I/O errors while a tape is read to UnreadableError; other errors name path."""
+    """Convert I/O errors while a tape is read to UnreadableError, those of permission to DeniedTapeError.
+
+    Other errors name path.
+    """
     try:
         yield
     except OSError as error:
-        if error.errno in _UNREADABLE:
-            raise UnreadableError(shown_path(error.filename or path), error.strerror or str(error)) from None
+        kind = _ERRORS.get(error.errno or 0)
+        if kind is not None:
+            raise kind(shown_path(error.filename or path), error.strerror or str(error)) from None
         raise _named(error, path) from None
 
 

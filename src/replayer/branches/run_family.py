@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -66,6 +67,7 @@ def read_family(folder: Path) -> RunFamily:
     """Read the tapes of a folder and of all folders in it. Raises OSError if the folder cannot be read."""
     if not folder.is_dir():
         raise NotADirectoryError(20, "expected a folder of tapes", str(folder))
+    os.scandir(folder).close()  # rglob takes a folder that cannot be read for an empty one.
     paths = sorted(path for path in folder.rglob(PATTERN) if path.is_file())
     members: dict[Path, FamilyMember] = {}
     ignored: dict[Path, str] = {}

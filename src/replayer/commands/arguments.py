@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -35,6 +36,8 @@ def choose(tape: Location | None) -> Location:
 
 def newest_tape() -> Path:
     """Return the newest tape in recordings/. Raises UsageError if there is none."""
+    if Path(RECORDINGS_FOLDER).is_dir():
+        os.scandir(RECORDINGS_FOLDER).close()  # glob takes a folder that cannot be read for an empty one.
     files = [path for path in Path(RECORDINGS_FOLDER).glob("*.tape") if path.is_file()]
     for path in sorted(files, key=lambda path: path.stat().st_mtime_ns, reverse=True):
         if looks_like_a_tape(path):

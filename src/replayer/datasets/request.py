@@ -169,7 +169,10 @@ def _tapes_at(path: Location) -> Sequence[Location]:
     if isinstance(path, TapeUrl):
         names = sorted(list_folder(path)) if is_folder(path) else None
         return [path] if names is None else [path / name for name in names if name.endswith(".tape")]
-    return sorted(path.glob("*.tape")) if path.is_dir() else [path]
+    if not path.is_dir():
+        return [path]
+    os.scandir(path).close()  # glob takes a folder that cannot be read for an empty one.
+    return sorted(path.glob("*.tape"))
 
 
 def read_range(text: str) -> tuple[int | None, int | None]:
