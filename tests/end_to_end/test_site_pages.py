@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import re
 import sys
 from functools import cache
@@ -9,11 +11,16 @@ from pathlib import Path
 
 import pytest
 
+from recorder import exit_codes
+from recorder.console import app
+
 from project_paths import ROOT
 
 sys.path.append(str(ROOT / "tools/site"))
 
+from api_parts import public_names
 from command_parts import PROGRAMS, commands_of
+from message_parts import all_messages, templates
 
 DOCS = ROOT / "docs"
 ROOT_PAGES = [ROOT / name for name in ("README.md", "SPEC.md", "CHANGELOG.md", "CONTRIBUTING.md")]
@@ -80,27 +87,104 @@ def test_the_reference_has_every_command_with_its_examples_and_options(
     """And so has the help: every line of a docstring that begins with the program's name is printed."""
     import importlib
 
-    from recorder.console.app import run_app
-
     main = importlib.import_module(PROGRAMS[program])
     sections = dict(
         re.findall(rf"^## {program} (\w+) .*?\n(.*?)(?=^## |\Z)", commands_of(program), re.MULTILINE | re.DOTALL)
     )
-    app = main.load([])
+    program_app = main.load([])
 
     assert list(sections) == list(main.COMMANDS)
     for name, target in main.COMMANDS.items():
         module, _, function = target.partition(":")
         doc = getattr(importlib.import_module(module), function).__doc__
         examples = re.findall(rf"^\s*(?:Example: )?({program} .+)$", doc, re.MULTILINE)
-        assert run_app(app, [name, "--help"]) == 0
+        assert app.run_app(program_app, [name, "--help"]) == 0
         printed = " ".join(capsys.readouterr().out.split())
         options = {
             option
-            for argument in app[name].assemble_argument_collection()
+            for argument in program_app[name].assemble_argument_collection()
             for option in argument.names
             if option.startswith("-")
         }
         assert examples, name
         assert [one for one in examples if " ".join(one.split()) not in printed or one not in sections[name]] == []
         assert [one for one in options if not re.search(rf"`[^`]*(?<!\w){one}\b", sections[name])] == [], name
+
+
+MESSAGES = (DOCS / "reference/messages.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("message", re.findall(r"^### `(.+)`$", MESSAGES, re.MULTILINE))
+def test_the_messages_that_are_explained_are_in_the_code(message: str) -> None:
+    """Each as one text of the source, with … for what is put into it, or as the end of one."""
+    wanted = re.sub("…+", "…", message)
+    assert any(wanted in re.sub("…+", "…", text) for text in templates())
+
+
+def test_the_table_of_classes_names_each_with_its_exit_code() -> None:
+    """All public errors and warnings, and the codes that the commands end with."""
+    table = dict(re.findall(r"^\| `(\w+)` \| .+ \| (\d|–) \|$", MESSAGES, re.MULTILINE))
+    public = {
+        name: getattr(importlib.import_module(module), name)
+        for module in ("sim", "sim.adapters", "recorder", "replayer")
+        for name in importlib.import_module(module).__all__
+        if name.endswith(("Error", "Warning")) and name != "RecordingError"
+    }
+    codes = {name: "–" if issubclass(kind, Warning) else str(_code_of(kind)) for name, kind in public.items()}
+
+    assert table == codes
+
+
+def _code_of(kind: type[BaseException]) -> int:
+    """Return the exit code of a command that ends with an exception of this class."""
+    return next((code for base, code in app._CODES if issubclass(kind, base)), 2)
+
+
+def test_the_table_of_exit_codes_is_that_of_the_code() -> None:
+    """Each constant of exit_codes has a line with its name."""
+    page = (DOCS / "reference/exit-codes.md").read_text(encoding="utf-8")
+    listed = {
+        name.replace(" ", "_").upper(): int(code)
+        for code, name in re.findall(r"^\| (\d+) \| ([\w ]+) \|", page, re.MULTILINE)
+    }
+    assert listed == {name: value for name, value in vars(exit_codes).items() if isinstance(value, int)}
+
+
+def test_every_message_of_the_source_is_in_the_list() -> None:
+    """Of the classes that users see; none is lost, and none of them has a line break."""
+    listed = all_messages()
+    assert listed.count("\n- `") > 900
+    assert (
+        "- `no tape was named, and there is none in …/; make one with: record run quiet-meadow` (UsageError)" in listed
+    )
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "sim",
+        "sim.adapters",
+        "recorder",
+        "recorder.testing",
+        "recorder.scenarios",
+        "recorder.corpus",
+        "replayer",
+        "replayer.diagnose",
+        "replayer.datasets",
+    ],
+)
+def test_every_public_name_has_a_docstring_and_a_page(module: str) -> None:
+    """Also its public methods and properties."""
+    pages = " ".join(path.read_text(encoding="utf-8") for path in (DOCS / "reference").glob("python-*.md"))
+    assert f"<!-- site: api {module} -->" in pages
+    lacking = []
+    for name in public_names(module):
+        found = getattr(importlib.import_module(module), name)
+        inner = vars(found) if isinstance(found, type) else {}
+        methods = {
+            f"{name}.{one}": value
+            for one, value in inner.items()
+            if not one.startswith("_") and (inspect.isroutine(value) or isinstance(value, property))
+        }
+        lacking += [one for one, value in {name: found, **methods}.items() if not inspect.getdoc(value)]
+    assert lacking == []
