@@ -112,7 +112,7 @@ def _variants(node: ast.expr) -> Iterator[str]:
         case ast.Constant(value=str(text)):
             yield text
         case ast.JoinedStr():
-            yield "".join(part.value if isinstance(part, ast.Constant) else "…" for part in node.values)
+            yield "".join(str(part.value) if isinstance(part, ast.Constant) else "…" for part in node.values)
         case ast.BinOp(op=ast.Add()):
             yield "".join(next(_variants(side), "…") for side in (node.left, node.right))
 
