@@ -52,6 +52,14 @@ def test_the_navigation_names_every_page() -> None:
     assert {page for page in pages - named if not page.startswith(tuple(folders))} == set(), "add it to mkdocs.yml"
 
 
+def test_the_list_of_pages_has_every_page() -> None:
+    """Of docs/ itself, with a line about it."""
+    listed = set(
+        re.findall(r"^- \[([\w-]+\.md)\]\(\1\): ", (DOCS / "pages.md").read_text(encoding="utf-8"), re.MULTILINE)
+    )
+    assert {path.name for path in DOCS.glob("*.md")} - listed == {"pages.md", "glossary.md"}
+
+
 @cache
 def anchors(page: Path) -> frozenset[str]:
     """Return the anchors of a page's headings, as GitHub and the site make them."""
