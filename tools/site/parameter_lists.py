@@ -13,6 +13,7 @@ from typing import Any
 
 import griffe
 
+AFTER = re.compile(r"(?<=[.;)]) (?=(?:Raises|Returns|Yields) )")  # Sentences about all of the call, not the last name.
 OPTIONS = re.compile(r"^ *OPTIONS$", re.MULTILINE)  # See takes_options in recorder/recording_options.py.
 
 
@@ -52,16 +53,17 @@ def _take_options(func: Any) -> None:
 
 
 def _rewrite(explained: Any, names: list[str]) -> None:
-    if explained.docstring is not None and names:
+    if explained.docstring is not None:
         explained.docstring.value = with_list(explained.docstring.value, names)
 
 
 def with_list(text: str, names: list[str]) -> str:
     """Return a docstring in which each ``name: ...`` of a parameter begins an entry of a list."""
-    one = "|".join(re.escape(name.lstrip("*")) for name in names)
+    one = "|".join(re.escape(name.lstrip("*")) for name in names) or "(?!)"
     begins = re.compile(rf"(?:^|(?<=[.;)] )|(?<=\n))((?:{one})(?:, (?:{one}))*): (?=\S)")
     paragraphs = text.split("\n\n")
-    return "\n\n".join(_listed(paragraph, begins) for paragraph in paragraphs)
+    listed = "\n\n".join(_listed(paragraph, begins) for paragraph in paragraphs)
+    return re.sub(r"^(Raises|Returns|Yields) ", r"**\1** ", listed, flags=re.MULTILINE)
 
 
 def _listed(paragraph: str, begins: re.Pattern[str]) -> str:
@@ -70,8 +72,8 @@ def _listed(paragraph: str, begins: re.Pattern[str]) -> str:
     parts = begins.split(paragraph)
     if len(parts) == 1:
         return paragraph
-    entries = [
-        f"- {', '.join(f'`{name}`' for name in named.split(', '))}: " + " ".join(said.split())
-        for named, said in zip(parts[1::2], parts[2::2], strict=True)
-    ]
-    return "\n\n".join(filter(None, [parts[0].strip(), "\n".join(entries)]))
+    entries = [(named, " ".join(said.split())) for named, said in zip(parts[1::2], parts[2::2], strict=True)]
+    last, *after = AFTER.split(entries[-1][1], maxsplit=1)
+    entries[-1] = (entries[-1][0], last.strip())
+    lines = [f"- {', '.join(f'`{name}`' for name in named.split(', '))}: {said}" for named, said in entries]
+    return "\n\n".join(filter(None, [parts[0].strip(), "\n".join(lines), *after]))

@@ -34,10 +34,17 @@ _LINK = re.compile(r"\[([^\]]*)\]\(([^)\s#:]+)(#[^)\s]*)?\)")
 _PART = re.compile(r"^<!-- site: (\w+) ?(.*?) -->$", re.MULTILINE)
 
 
+_titles: dict[str, str] = {}  # Of the pages in the navigation.
+
+
 def on_config(config: Any) -> Any:
     """Put the pages of a folder in the place of an entry of the nav that ends in a slash."""
     config.nav = [_expanded(entry) for entry in config.nav]
     config.nav = [entry for entry in config.nav if entry is not None]
+    for section in config.nav:
+        for entry in next(iter(section.values())):
+            if isinstance(entry, dict):
+                _titles.update((page, title) for title, page in entry.items())
     return config
 
 
@@ -106,4 +113,7 @@ def _link(match: re.Match[str], source: str, uri: str) -> str:
         return match[0]  # MkDocs reports it, unless it is code that looks like a link.
     if (ROOT / path).is_dir():
         return match[1]  # A site has no listing of a folder.
-    return f"[{match[1]}]({posixpath.relpath(_site_uri(path), posixpath.dirname(uri) or '.')}{match[3] or ''})"
+    text = match[1]
+    if text.endswith(".md") and text == posixpath.basename(path):  # On a page, its title says more than its file.
+        text = _titles.get(_site_uri(path), text)
+    return f"[{text}]({posixpath.relpath(_site_uri(path), posixpath.dirname(uri) or '.')}{match[3] or ''})"
