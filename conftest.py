@@ -1,9 +1,11 @@
 """Run the code in README and docs as tests: each page in an empty folder, block after block.
 
-A ``python`` block is executed. An ``output`` block after it holds what it must print. A ``console`` block is a session:
+A ``python`` block is executed. One with a title (``python title="game.py"``) is a file that the reader saves: it is
+saved, and not executed. An ``output`` block after a block that was executed holds what it must print. A ``console`` block is a session:
 the output of each command after ``$`` must match the lines below it. ``...`` matches any text, since times, sizes and
 ids differ from run to run. ``<!--- skip: start if(lacks("polars"), reason="…") -->`` skips blocks if a package is not
-installed, up to ``<!--- skip: end -->``.
+installed, up to ``<!--- skip: end -->``. ``<!--- continues: 1-record.md -->`` gives a page the files that the reader
+saved on another page; ``<!--- runs: play.py -->`` runs one of them, as the reader did there.
 """
 
 from __future__ import annotations
@@ -13,14 +15,17 @@ import importlib.util
 import io
 import os
 import re
+import runpy
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
-from sybil import Sybil
+from sybil import Document, Region, Sybil
 from sybil.example import Example
 from sybil.parsers.markdown import CodeBlockParser, SkipParser
+from sybil.parsers.markdown.lexers import DirectiveInHTMLCommentLexer, FencedCodeBlockLexer
 
 PLUGIN = "simulation_flight_recorder_pytest"  # Installed, it is found by its entry point; a checkout may be newer.
 SESSION_S_MAX = 120  # A command in the docs that takes longer has hung.
@@ -69,6 +74,48 @@ def run_console(example: Example) -> str | None:
     return None
 
 
+FILE_BLOCKS = FencedCodeBlockLexer(r'\w+ title="(?P<name>[^"\n]+)"')
+
+
+def parse_files(document: Document) -> Iterator[Region]:
+    """Find the blocks with a title."""
+    for region in FILE_BLOCKS(document):
+        region.parsed = (region.lexemes["name"], str(region.lexemes["source"]))
+        region.evaluator = save_file
+        yield region
+
+
+def save_file(example: Example) -> None:
+    """Save a block with a title as a file in the page's folder."""
+    name, text = example.parsed
+    Path(name).write_text(text, encoding="utf-8")
+
+
+def continue_page(example: Example) -> None:
+    """Save the files that the reader of another page has."""
+    text = (Path(example.path).parent / example.parsed).read_text(encoding="utf-8")
+    for region in FILE_BLOCKS(Document(text, example.parsed)):
+        Path(region.lexemes["name"]).write_text(str(region.lexemes["source"]), encoding="utf-8")
+
+
+def run_file(example: Example) -> None:
+    """Run a program that the reader saved, and drop what it prints."""
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        runpy.run_path(example.parsed, run_name="__main__")
+
+
+def comment_parser(name: str, evaluator: Callable[[Example], None]) -> Callable[[Document], Iterator[Region]]:
+    """Return a parser of comments of this name."""
+    lexer = DirectiveInHTMLCommentLexer(name)
+
+    def parse(document: Document) -> Iterator[Region]:
+        for region in lexer(document):
+            region.parsed, region.evaluator = region.lexemes["arguments"], evaluator
+            yield region
+
+    return parse
+
+
 def enter_folder(namespace: dict[str, object]) -> None:
     """Change to an empty folder, so that no page sees the files of another."""
     import tempfile  # noqa: PLC0415 - only if a page is run
@@ -101,11 +148,14 @@ PACKAGES_OF_PAGES = {
 pytest_collect_file = Sybil(
     parsers=[
         SkipParser(),
+        parse_files,
+        comment_parser("continues", continue_page),
+        comment_parser("runs", run_file),
         CodeBlockParser("python", run_python),
         CodeBlockParser("output", check_output),
         CodeBlockParser("console", run_console),
     ],
-    patterns=["README.md", "docs/*.md"],
+    patterns=["README.md", "docs/*.md", "docs/tutorial/*.md", "docs/guides/*.md"],
     excludes=[page for page, packages in PACKAGES_OF_PAGES.items() if not all(map(find_spec, packages))],
     setup=enter_folder,
     teardown=leave_folder,

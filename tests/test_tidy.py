@@ -167,7 +167,7 @@ def test_the_tests_that_the_pages_name_exist() -> None:
     """Each test that a page names for a promise is defined."""
     named = {
         name
-        for page in [*(ROOT / "docs").glob("*.md"), ROOT / "SPEC.md", ROOT / "README.md"]
+        for page in [*(ROOT / "docs").rglob("*.md"), ROOT / "SPEC.md", ROOT / "README.md"]
         for name in re.findall(r"`(test_\w+)`", page.read_text(encoding="utf-8"))
     }
     defined = {

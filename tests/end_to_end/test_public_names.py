@@ -31,7 +31,7 @@ KNOWN = tomllib.loads(Path(__file__).with_name("public_names.toml").read_text(en
 IMPORTABLE = {**KNOWN["public"], **KNOWN["documented"]}
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 DECLARED = {"console_scripts": PROJECT["scripts"], **PROJECT["entry-points"]}
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "examples").glob("*.py"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "examples").glob("*.py"))]
 NEEDS = {  # Importable only if the package is installed.
     "replayer.datasets": "torch",
     **{f"sim.adapters:{name}": name for name in ("gymnasium", "mesa", "mujoco", "pettingzoo")},
