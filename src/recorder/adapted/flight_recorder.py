@@ -40,6 +40,13 @@ class FlightRecorder:
 
     Attributes:
         written: the tapes that were written out, in order.
+
+    Examples:
+        >>> with recorder.FlightRecorder("crash.tape", keep="30s") as flight:
+        ...     dice = flight.record(Dice(), step="roll", quiet=True)
+        ...     dice.roll()
+        >>> flight.written
+        []
     """
 
     def __init__(

@@ -68,6 +68,11 @@ def record(
 
     Raises NoAdapterError if it cannot be recorded, TypeError if it has no such step, NotCapturedError if it holds
     something that cannot be saved (nothing is written then), and what Recorder raises.
+
+    Examples:
+        >>> dice = recorder.record(Dice(), "dice.tape", step="roll", quiet=True)
+        >>> dice.roll(3)
+        >>> dice.close()
     """
     arguments: OptionArguments = {**DEFAULTS, **options}
     if "keyframe_after_ms" not in options and (

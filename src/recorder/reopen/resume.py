@@ -96,6 +96,12 @@ def resume(
     UnknownWorldError and ConfigError for a world that is not registered, TypeError for an object that is not a
     simulation or has different fields, ValueError for changes that it cannot track; the tape is unchanged then.
     Raises WriterFailedError or OSError if the disk fails later; no data is lost, and the tape can be resumed again.
+
+    Examples:
+        >>> with recorder.resume("run.tape", Walkers()) as tape:
+        ...     tape.step(1)
+        ...     print("tick", tape.tick)
+        tick 1001
     """
     functions = {"telemetry": telemetry, "events": events, "aux": aux}
     return resume_in(TapeFiles(path), path, simulation, changes=changes, progress=progress, functions=functions)

@@ -67,7 +67,13 @@ FAILED_INPUT_BYTES_MAX = 1 << 16  # Of the step that raised, in END, which must 
 
 
 class Recorder(StepRecorder, NotebookMixin):
-    """Records one simulation into one tape; leaving the ``with`` block, or ``close``, seals it."""
+    """Records one simulation into one tape; leaving the ``with`` block, or ``close``, seals it.
+
+    Examples:
+        >>> with recorder.Recorder("new.tape", Walkers()) as tape:
+        ...     for tick in range(100):
+        ...         tape.step(tick % 3)
+    """
 
     concurrent_step_error = ConcurrentStepError  # For what calls step.
     calls: object = None  # What records the calls of a resumed object; see recorder.reopen.resume.

@@ -109,6 +109,14 @@ class Fork:
     Attributes:
         start_tick: the tick of the run, or of the fork, that it left.
         steps: the number of calls of step since then.
+
+    Examples:
+        >>> with replayer.open("run.tape", world=Walkers) as run:
+        ...     _ = run.seek(500)
+        ...     with run.fork() as what_if:
+        ...         what_if.step(99)
+        ...         print(what_if.steps, what_if.state["x"].mean() > run.state["x"].mean())
+        1 True
     """
 
     def __init__(self, pool: SimulationPool, start: Snapshot, tick: int, *, saves_each_step: bool = False) -> None:

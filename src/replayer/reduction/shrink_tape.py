@@ -117,6 +117,11 @@ def shrink(
 
     Raises UnfitTapeError if there is no such failure, or the simulation takes no empty input; ExpressionError for a
     condition that is none; DesyncError if the tape does not replay; FileExistsError, OSError; and as Timeline does.
+
+    Examples:
+        >>> report = replayer.shrink("run.tape", lambda state: state["x"].max() > 40, Walkers, empty=0)
+        >>> report.recorded_count > len(report.inputs)
+        True
     """
     if [until, raises, violation, desync or None].count(None) != 3:
         raise UnfitTapeError("expected one failure: until, raises, violation or desync")

@@ -42,6 +42,13 @@ class Tape(RenderedAsHtml):
     """One tape, open for reading; a context manager.
 
     It shows the files as they were when it was opened; ``refresh`` reads them again.
+
+    Examples:
+        >>> with replayer.Tape("run.tape") as tape:
+        ...     print(tape.first_tick, tape.last_tick, [keyframe.tick for keyframe in tape.keyframes])
+        ...     print("inputs of tick 700:", tape.frame(700).inputs)
+        0 1000 [0, 300, 600, 900]
+        inputs of tick 700: 0
     """
 
     def __init__(

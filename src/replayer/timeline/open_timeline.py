@@ -24,6 +24,14 @@ def open_timeline(
 
     A tape that was cut off, is damaged or lacks ticks is opened with what is whole of it, and one IncompleteTapeWarning
     says what that is. A tape that is being recorded at the moment gives none.
+
+    Examples:
+        >>> run = replayer.open("run.tape", world=Walkers)
+        >>> run.seek(700).simulated_ticks
+        100
+        >>> report = run.step_back()
+        >>> run.tick, run.state["x"].dtype
+        (699, dtype('int64'))
     """
     timeline = Timeline(path, world, dump_folder=dump_folder, mode=mode, memory_bytes=memory_bytes)
     text = incomplete_text(timeline.tape)

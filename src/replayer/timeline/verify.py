@@ -119,6 +119,11 @@ def verify_tape(
 
     Raises as Timeline does on opening; ValueError if jobs is below 1; SimulationFailedError if the simulation raises;
     WorkerDiedError, and WorkerStuckError for a process that waits without end; EngineError if the engine cannot be used.
+
+    Examples:
+        >>> report = replayer.verify_tape("run.tape", Walkers, jobs=2)
+        >>> report.ok, report.verified_ticks, report.first_bad
+        (True, 1001, None)
     """
     if jobs < 1:
         raise ValueError(f"jobs: expected at least 1, got {jobs}")

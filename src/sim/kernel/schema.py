@@ -152,6 +152,13 @@ class Schema:
     Raises:
         ValueError: for two entries of one name, no entries, or more than FIELDS_MAX fields.
         TypeError: for an entry that is not a Field, Table or Blob.
+
+    Examples:
+        >>> schema = Schema(
+        ...     Field("height", "i4", (20, 30)),
+        ...     Table("boats", Field("cargo", "i8"), Field("place", "i4", (2,)), capacity=4),
+        ...     Blob("script"),
+        ... )
     """
 
     entries: tuple[Entry, ...]

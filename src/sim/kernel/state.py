@@ -108,6 +108,13 @@ class State:
     ``state["plants.energy"]`` is a view of the live rows. Take a new view in each phase, since the growth of a table
     replaces it. Writes through a view are plain NumPy. A world that records by marks calls ``mark`` for the rows that
     it wrote, or writes with ``set``, which marks only the rows that changed.
+
+    Examples:
+        >>> state = State(Schema(Field("tick", "i8"), Table("boats", Field("cargo", "i8"), capacity=4)))
+        >>> new = state.add_rows("boats", 2)
+        >>> state["boats.cargo"][new] = 7, 9
+        >>> state["boats.cargo"].tolist(), state.count("boats")
+        ([7, 9], 2)
     """
 
     def __init__(self, schema: Schema, capacities: Mapping[str, int] | None = None) -> None:

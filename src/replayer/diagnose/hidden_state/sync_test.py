@@ -59,7 +59,11 @@ Progress = Callable[[int, int], None]  # Ticks done, total number of ticks.
 
 
 class SyncTest:
-    """A test for hidden state of one simulation; it can run several times."""
+    """A test for hidden state of one simulation; it can run several times.
+
+    Examples:
+        >>> report = replayer.SyncTest(Walkers, inputs=lambda tick: tick % 3, ticks=60).assert_ok()
+    """
 
     def __init__(
         self,

@@ -55,6 +55,11 @@ def fields(*names: str, rng: str | Iterable[str] = (), step: str | Iterable[str]
     names: of attributes; without any name, all attributes of the object. rng: the attribute, or attributes, that are
     its random generators. step: the name of the method that makes one step, and of further methods whose calls are
     recorded, too: ("advance", "spawn"). By default that is ``reset``, if the object has it.
+
+    Examples:
+        >>> dice = recorder.record(Dice(), "rolls.tape", fields("rolls", rng="random", step="roll"), quiet=True)
+        >>> dice.roll()
+        >>> dice.close()
     """
     generators = (rng,) if isinstance(rng, str) else tuple(rng)
     return Fields(names, generators, "step").with_step(step)

@@ -115,6 +115,12 @@ class RandomStream:
 
     words[0] is the seed, words[1] the stream's number, words[2] the number of words drawn so far, words[3] is 0.
     Because this count is kept, the number of random draws between two ticks is a subtraction.
+
+    Examples:
+        >>> state = State(Schema(Field("rng", "u8", (4,))))
+        >>> random = RandomStream.seed(state["rng"], 7)
+        >>> random.integers(1, 7, 5).dtype, random.drawn_count
+        (dtype('int64'), 5)
     """
 
     def __init__(self, words: npt.NDArray[np.uint64]) -> None:
