@@ -124,7 +124,7 @@ class TapeFiles:
     def ensure_name_is_free(self) -> None:
         """Raise FileExistsError for a name that is taken, FileNotFoundError for a folder that does not exist."""
         if not self.path.parent.exists():
-            hint = TILDE if os.fspath(self._given).startswith("~") else ""
+            hint = TILDE if os.fspath(self._given).startswith("~") else "; make this folder first"
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT) + hint, os.fspath(self._given.parent))
         if os.path.lexists(self.path):
             raise FileExistsError(errno.EEXIST, TAPE_EXISTS, os.fspath(self._given))

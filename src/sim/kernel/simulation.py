@@ -308,7 +308,8 @@ def as_simulation(candidate: object) -> Simulation:
         raise TypeError(NOTHING_MADE)
     raise TypeError(
         f"{type(candidate).__name__} is not a simulation: expected .state (a sim.State) and .step(inputs), "
-        "or .save(), .load(saved) and .step(inputs)"
+        "or .save(), .load(saved) and .step(inputs); recorder.record() records any object, and sim.adapters.adapt() makes "
+        "a simulation of it"
     )
 
 

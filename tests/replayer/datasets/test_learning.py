@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import runpy
 from collections.abc import Callable
 from pathlib import Path
@@ -167,3 +168,17 @@ def test_the_same_policy_is_learned_from_each_form_of_the_same_tapes(tmp_path: P
     print(np.mean(balanced), np.mean(guessed))
     assert np.mean(balanced) > 5 * np.mean(guessed)
     assert min(balanced) > max(guessed)
+
+
+def test_a_network_plays_as_the_recorded_player(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """examples/gymnasium_torch.py keeps the pole up for the recorded player's number of steps."""
+    pytest.importorskip("gymnasium")
+    pytest.importorskip("torch")
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(EXAMPLES / "gymnasium_torch.py"), run_name="__main__")
+    recorded, network, chance = map(int, re.findall(r"\d+", capsys.readouterr().out))
+    assert recorded == 100
+    assert network > 90
+    assert chance < 40

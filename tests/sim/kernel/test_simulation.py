@@ -58,7 +58,7 @@ def test_a_refusal_names_the_missing_members() -> None:
     """The message names the class and both forms of a simulation."""
     expected = (
         r"^Half is not a simulation: expected \.state \(a sim\.State\) and \.step\(inputs\), "
-        r"or \.save\(\), \.load\(saved\) and \.step\(inputs\)$"
+        r"or \.save\(\), \.load\(saved\) and \.step\(inputs\); recorder\.record\(\) records any object, .+ a simulation of it$"
     )
 
     class Half:

@@ -121,7 +121,7 @@ def test_a_name_that_cannot_be_recorded_to_says_why(tmp_path: Path, monkeypatch:
         FileExistsError, match=r"exists already: choose a different name.*recorder\.resume: '.*run\.tape'"
     ):
         Recorder("run.tape", Walkers())
-    with pytest.raises(FileNotFoundError, match=r"No such file or directory: 'nowhere'$"):
+    with pytest.raises(FileNotFoundError, match=r"No such file or directory; make this folder first: 'nowhere'$"):
         Recorder("nowhere/run.tape", Walkers())
     with pytest.raises(FileNotFoundError, match=r"No such file or directory .*expanduser.*: '~'$"):
         Recorder("~/run.tape", Walkers())
