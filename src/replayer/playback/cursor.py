@@ -97,6 +97,7 @@ class Cursor:
 
     Attributes:
         compares: False where the states of the steps have no meaning, see sim.kernel.hooks.SkipsCapture.
+        steps_differ: True once a step gave a state that differs from the recorded one, and recorded changes took its place.
     """
 
     def __init__(self, tape: Tape, simulation: Simulation) -> None:
@@ -107,6 +108,7 @@ class Cursor:
         self._changes: ChangeLog | None = None
         self._check: StateCheck | None = None
         self.compares = True
+        self.steps_differ = False
         self._is_canonical = tape.meta.get("level") == Level.CANONICAL.value
         self._recording = tape.recording  # That the remembered states and the check belong to.
         self._loads_at = self._ticks_of_loads()
@@ -151,7 +153,7 @@ class Cursor:
     def _seek_by_changes(self, tick: int) -> Arrival | None:
         """Go to tick without a step; None if the tape's changes do not lead there, or a step is preferred."""
         can_step = not isinstance(inner_of(self.simulation), StatesOnly)
-        is_near = self.tick is not None and self.tick <= tick <= self.tick + 1
+        is_near = self.tick is not None and self.tick <= tick <= self.tick + 1 and not self.steps_differ
         if can_step and (is_near or self._is_canonical):  # A load would change how a canonical run continues.
             return None
         if self._changes is None or self._changes.recording is not self.tape.recording:
@@ -161,6 +163,13 @@ class Cursor:
             return None
         self.put(tick, reached.snapshot)
         return Arrival(tick, reached.state_hash, reached.start_tick, 0, reached.applied_ticks)
+
+    def take_recorded(self, tick: int) -> Arrival | None:
+        """Go to tick by its recorded changes, after steps led elsewhere; None if there are none. Later seeks take no step."""
+        if not self.tape.logs_changes or self._is_canonical:
+            return None
+        self.steps_differ = True
+        return self._seek_by_changes(tick)
 
     def place_before(self, tick: int) -> int:
         """Load the nearest readable keyframe at or before tick, and return its tick.

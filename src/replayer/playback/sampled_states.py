@@ -55,7 +55,7 @@ class Walker:
             unreachable_until = None
             try:
                 self._go(tick, every_step=before is not None and self._on_step is not None)
-                if self._cursor.difference() is not None:
+                if self._cursor.difference() is not None and not self._take_recorded(tick):
                     raise _DifferentStateError(f"desync: the state at tick {tick:,} differs from the recorded one")
             except (CorruptError, TornError, MissingTickError) as error:
                 self._miss(tick, str(error), is_desync=False)
@@ -76,6 +76,8 @@ class Walker:
     def _go(self, tick: int, *, every_step: bool) -> None:
         """Move the cursor to tick. every_step: run all steps from the current tick, and call on_step before each."""
         cursor = self._cursor
+        if cursor.steps_differ and self._take_recorded(tick):
+            return
         current = cursor.tick
         if not every_step and current != tick - 1:  # A single step is as fast as loading a keyframe.
             nearest = next(cursor.tape.keyframes_at_or_before(tick), None)
@@ -85,6 +87,10 @@ class Walker:
             if every_step and self._on_step is not None:
                 self._on_step(cursor.tape.frame(current + 1).inputs, cursor.state)
             cursor.advance()
+
+    def _take_recorded(self, tick: int) -> bool:
+        """Go to the recorded state of tick, if the tape has the changes of each tick, and no step is asked for."""
+        return self._on_step is None and self._cursor.take_recorded(tick) is not None
 
     def _miss(self, tick: int, why: str, *, is_desync: bool) -> None:
         last = self.missing[-1] if self.missing else None

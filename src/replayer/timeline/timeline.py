@@ -357,6 +357,8 @@ class Timeline(AskedTimeline, BranchedTimeline, RenderedAsHtml, ShownAsPage):
                 cursor.reclaim()
             return cursor.seek(tick, progress, cancelled)
         except MismatchError as mismatch:
+            if (arrival := cursor.take_recorded(tick)) is not None:
+                return arrival
             raise self._desync(cursor, mismatch) from None
         except (MemoryError, OSError, KeyboardInterrupt):
             self._forget(cursor)
