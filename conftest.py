@@ -140,6 +140,8 @@ def leave_folder(namespace: dict[str, object]) -> None:
 
 # Pages about optional packages: their examples are tested only if these are installed.
 PACKAGES_OF_PAGES = {
+    "docs/guides/mesa.md": ("mesa",),
+    "docs/guides/mujoco.md": ("mujoco",),
     "docs/adapters.md": ("pettingzoo", "pygame", "mesa", "networkx", "mujoco"),
     "docs/train.md": ("gymnasium", "pyarrow"),
     "docs/viewers.md": ("rerun", "mcap", "minari", "h5py", "PIL"),

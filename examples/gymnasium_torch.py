@@ -62,7 +62,7 @@ def main() -> None:
     recorded = play(env, range(12), lambda seen: rule(seen) if chance.random() < 0.9 else int(chance.integers(2)))
     env.close()
 
-    network = train(Path("balance.tape"), epochs=4)
+    network = train(Path("balance.tape"), epochs=2)
 
     with torch.no_grad(), gymnasium.make("CartPole-v1", max_episode_steps=100) as env:
         learnt = play(env, range(100, 110), lambda seen: int(network(torch.as_tensor(seen)).argmax()))
