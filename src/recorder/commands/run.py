@@ -106,9 +106,8 @@ def run(
     record run ambush.toml --from artifacts/ambush/checkpoint_300.tape -o rest.tape
     record run organisms --workers 4 --checkpoints whole
 
-    The run ends at the scenario's last tick, or earlier if its [termination] says so.
-    If a property of its [scenario] is violated, a smaller scenario that violates it
-    is written next to the tape, and the exit code is 1.
+    The run ends at the scenario's last tick, or earlier if its [termination] says so. If a property of its
+    [scenario] is violated, a smaller scenario that violates it is written next to the tape; the exit code is 1.
 
     Parameters
     ----------
