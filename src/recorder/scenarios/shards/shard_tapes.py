@@ -48,6 +48,7 @@ class ShardTapes:
     def __init__(self, tape: Path, shards: ShardRun, state: State, tick: int) -> None:
         """Begin the tapes. tape: of the whole. state: of the whole, at this tick. Raises FileExistsError, OSError."""
         self._tape, self._stripes, self._state, self._ticks = tape, shards.stripes, state, (tick, tick)
+        self._last_hash = state.hash()
         folder = shards_folder(tape)
         if folder.exists():
             raise FileExistsError(f"{folder} already exists")
@@ -68,7 +69,7 @@ class ShardTapes:
         """Record the tick that the whole has just reached."""
         for one in self._recorders:
             one.step(None)
-        self._ticks = self._ticks[0], tick
+        self._ticks, self._last_hash = (self._ticks[0], tick), self._state.hash()
 
     def abandon(self) -> None:
         """Seal the tapes without a manifest: the run has failed."""
@@ -85,7 +86,7 @@ class ShardTapes:
             "whole": self._tape.name,
             "first_tick": self._ticks[0],
             "last_tick": self._ticks[1],
-            "last_hash": f"{self._state.hash():016x}",
+            "last_hash": f"{self._last_hash:016x}",
             "cuts": list(self._stripes.cuts),
             "halo": self._stripes.halo,
             "tapes": [{"name": path.name, "bytes": path.stat().st_size, "blake2b": digest_of(path)} for path in paths],

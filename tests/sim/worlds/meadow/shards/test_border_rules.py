@@ -16,6 +16,8 @@ from sim.worlds.meadow.shards.stripe import HALO
 from oracle.followed_meadow import deer, defended
 from sim_strategies import idle_flora, small_meadow
 
+pytestmark = pytest.mark.share(0.4)
+
 ALWAYS: dict[str, Any] = {"all": []}
 ONE = 65_536
 

@@ -41,7 +41,7 @@ def crowded(name: str, seed: int, capacity: int, count: int) -> dict[str, Any]:
     return plain
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("count", range(1, 8))
 @pytest.mark.parametrize("name", ["arms-race", "boom-and-crash", "quiet-meadow"])
 def test_the_shipped_scenarios_in_one_to_seven_shards(name: str, count: int) -> None:
@@ -64,6 +64,7 @@ def test_the_large_scenario() -> None:
     SideBySide(plain, 2).run(WORLD.inputs(plain), 3)
 
 
+@pytest.mark.seldom(0.3)
 def test_players_of_a_shipped_scenario() -> None:
     """Greedy and random policies see the whole state."""
     plain = scenario("arms-race")
@@ -170,6 +171,7 @@ BROKEN = {
 }
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("what", BROKEN)
 def test_a_broken_merge_is_noticed(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """So that the tests of this module would notice it."""
