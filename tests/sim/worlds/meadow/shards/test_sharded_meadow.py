@@ -80,7 +80,7 @@ def test_players_of_a_shipped_scenario() -> None:
 
 
 @pytest.mark.seldom(0.3)
-@settings(deadline=None, max_examples=10, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, max_examples=6, suppress_health_check=list(HealthCheck))
 @given(st.data(), st.integers(1, 40))
 def test_any_meadow_with_any_inputs_and_any_cuts(data: st.DataObject, ticks: int) -> None:
     """Players, defences, wind, droughts; stripes of any height from the halo on."""
@@ -102,7 +102,7 @@ def test_chains_of_swarms_across_borders_take_more_than_two_rounds(seed: int, ca
     engine = Lockstep()
     run = SideBySide(plain, 13, engine=engine)
     most = 0
-    for _ in range(5):
+    for _ in range(3):
         run.step(None)
         most = max(most, engine.exchanges)
     assert most >= 3 + 3
