@@ -20,6 +20,8 @@ LATER = [one for one in read_specimens(folder=THIRD) if one.kind != "peers" and 
 # A process a specimen, so that few are sampled: those whose tick is one tick, whatever the run.
 NEWEST = [one for one in read_specimens(folder=FIFTH) if one.kind != "peers" and not one.needs and len(one.tick) < 2]
 
+LATEST = [one for one in read_specimens(folder=SIXTH) if one.kind != "peers" and len(one.tick) < 2]
+
 
 def named(name: str) -> Specimen:
     """One specimen."""
@@ -50,6 +52,13 @@ def test_verify_is_right_about_the_third_set(specimen: Specimen, tmp_path: Path)
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("specimen", NEWEST, ids=lambda specimen: specimen.name)
 def test_verify_is_right_about_the_fifth_set(specimen: Specimen, tmp_path: Path) -> None:
+    """As of the second set."""
+    assert_verify_is_right(specimen, tmp_path)
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("specimen", LATEST, ids=lambda specimen: specimen.name)
+def test_verify_is_right_about_the_sixth_set(specimen: Specimen, tmp_path: Path) -> None:
     """As of the second set."""
     assert_verify_is_right(specimen, tmp_path)
 
