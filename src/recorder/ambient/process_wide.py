@@ -48,8 +48,8 @@ def warning_filters() -> list[Any]:
 def put_warning_filters(filters: list[Any]) -> None:
     """Put filters in place of those of the process."""
     if list(warnings.filters) != filters:
+        warnings.resetwarnings()  # Nothing that was remembered of the others counts after that.
         warnings.filters[:] = filters  # type: ignore[index]
-        warnings._filters_mutated()  # type: ignore[attr-defined] # noqa: SLF001 - what was remembered of the others
 
 
 def signal_handlers() -> dict[int, Any]:

@@ -40,6 +40,8 @@ def at_depth(deeper: int, work: Work) -> dict[str, Any]:
     def run() -> None:
         try:
             results.append(_deeper(deeper, work))
+        except Exception:  # noqa: BLE001 - reported below, and not printed by the thread
+            results.clear()
         finally:
             is_over.release()
 

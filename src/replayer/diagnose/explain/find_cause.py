@@ -75,8 +75,10 @@ class _BackwardSearch(AlignedLines):
             return self._first_use(outside)
 
     def _first_alone(self) -> Cause | None:
-        """The first line of the step, if only one of the two ran it, and it is no call that both made."""
-        first = next(iter(self._items), None)
+        """The first line of the step, if only one of the two ran it, and both were traced to their ends."""
+        first, traces = next(iter(self._items), None), (self._alignment.first, self._alignment.second)
+        if any(trace.limited or not trace.records for trace in traces):
+            return None
         if first is None or (first.first is not None and first.second is not None):
             return None
         trace = self._alignment.first if first.first is not None else self._alignment.second
