@@ -90,8 +90,13 @@ def _as_it_is(value: Any) -> Any:
     return value
 
 
+def raising_filters(filters: list[Any]) -> list[Any]:
+    """Those that make an exception of a warning. The others decide what is printed, and libraries add some."""
+    return [one for one in filters if one[0] == "error"]
+
+
 def _shown_filters(filters: list[Any]) -> list[str]:
-    return [f"{action} {kind.__name__}" for action, _, kind, _, _ in filters]
+    return [f"{action} {kind.__name__}" for action, _, kind, _, _ in raising_filters(filters)]
 
 
 def users_handlers(handlers: dict[int, Any]) -> dict[str, str]:

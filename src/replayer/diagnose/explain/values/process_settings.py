@@ -20,6 +20,7 @@ from recorder.ambient.process_wide import (
     added_builtins,
     put_builtins,
     put_warning_filters,
+    raising_filters,
     signal_handlers,
     users_handlers,
     warning_filters,
@@ -88,10 +89,10 @@ def _print_options() -> dict[str, Any]:
 
 
 def _filters() -> list[list[Any]]:
-    """The filters of warnings: the action, both patterns, the name of the class, and the line, of each."""
+    """The filters that make exceptions of warnings: the action, both patterns, the name of the class, and the line."""
     return [
         [action, _pattern(message), f"{kind.__module__}:{kind.__qualname__}", _pattern(module), line]
-        for action, message, kind, module, line in warning_filters()
+        for action, message, kind, module, line in raising_filters(warning_filters())
     ]
 
 
@@ -100,12 +101,13 @@ def _pattern(compiled: Any) -> str | None:
 
 
 def _set_filters(filters: list[list[Any]]) -> None:
-    put_warning_filters(
-        [
-            (action, _compiled(message, re.IGNORECASE), _named(kind), _compiled(module, 0), line)
-            for action, message, kind, module, line in filters
-        ]
-    )
+    present = warning_filters()
+    others = [one for one in present if one not in raising_filters(present)]
+    made = [
+        (action, _compiled(message, re.IGNORECASE), _named(kind), _compiled(module, 0), line)
+        for action, message, kind, module, line in filters
+    ]
+    put_warning_filters([*made, *others])
 
 
 def _compiled(pattern: str | None, flags: int) -> re.Pattern[str] | None:
