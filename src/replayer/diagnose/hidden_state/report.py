@@ -81,7 +81,7 @@ class Repeats:
         runs = f"{self.run_count} fresh instances, restored and run from there,"
         if self.result_count == 1:
             return f"{runs} all had this result"
-        return f"{runs} had {self.result_count} different results: what decides it differs from run to run, or is left in the process by each of them"
+        return f"{runs} had {self.result_count} different results: what decides it differs from run to run, or is left behind by each of them"
 
 
 @attrs.frozen(eq=False)

@@ -306,3 +306,20 @@ def test_values_that_python_does_not_turn_into_text_do_not_make_the_traced_step_
     step = TracedStep.from_plain(in_a_copy(lambda: trace_step(simulation, None).to_plain()))
 
     assert (step.raised, step.note, step.trace.limited) == (None, None, None)
+
+
+RETURNS = """
+def step(self, inputs):
+    self.state["count"][()] += 1
+    return self.seen() + 1
+
+def seen(self):
+    return 0.25  # HERE
+"""
+
+
+def test_a_difference_in_what_the_step_returns_alone_is_followed_back(tmp_path: Path) -> None:
+    """Such as that of an observation, which no object of the user's keeps."""
+    cause, line = cause_of(tmp_path, RETURNS, RETURNS.replace("0.25", "0.75"))
+
+    assert (cause.kind, cause.place.line) == ("edited", line)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from replayer.diagnose.explain.align import DIVERGED, HIDDEN, Alignment, ValueOrigin
+from replayer.diagnose.explain.align import DIVERGED, HERE, HIDDEN, Alignment, ValueOrigin
 from replayer.diagnose.explain.cause import Cause
 from replayer.diagnose.explain.source_lines import Statement
-from replayer.diagnose.explain.step_trace import Record
+from replayer.diagnose.explain.step_trace import RETURN, Record
 
 _ITERATING = {
     "enumerate",
@@ -22,7 +22,7 @@ _ARITHMETIC = {"abs", "bool", "divmod", "float", "int", "len", "max", "min", "po
 
 def first_difference(alignment: Alignment) -> tuple[str, ValueOrigin] | None:
     """The value to start from, with the origin of its difference; None if nothing differs."""
-    return _start(alignment) or _divergence(alignment)
+    return _start(alignment) or _returned(alignment) or _divergence(alignment)
 
 
 def _start(alignment: Alignment) -> tuple[str, ValueOrigin] | None:
@@ -35,6 +35,14 @@ def _start(alignment: Alignment) -> tuple[str, ValueOrigin] | None:
     if not chosen:
         return None
     return min(chosen.items(), key=lambda entry: (entry[1].item, entry[0]))
+
+
+def _returned(alignment: Alignment) -> tuple[str, ValueOrigin] | None:
+    """What the outermost function returned, such as an observation, which no object of the user's keeps."""
+    records = alignment.first.records
+    outermost = {f"f{record.frame}:return" for record in records if record.kind == RETURN and record.parent < 0}
+    found = [(name, origin) for name, origin in alignment.final().items() if name in outermost and origin.kind == HERE]
+    return max(found, key=lambda entry: entry[1].item, default=None)
 
 
 def _divergence(alignment: Alignment) -> tuple[str, ValueOrigin] | None:
