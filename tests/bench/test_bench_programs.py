@@ -123,6 +123,14 @@ def test_whole_ticks(tmp_path: Path) -> None:
     assert [row["way"] for row in rows] == ["no recorder", "ours", "naive thread"]
 
 
+@pytest.mark.seldom(0.15)
+def test_what_users_wait_for(tmp_path: Path) -> None:
+    """Each line has what was measured, and what is wanted."""
+    rows = run(tmp_path, "felt.py", "--quick", "--only", "start", "refresh")
+    assert [row[""] for row in rows] == ["V4"] * 4 + ["V14"] * 2
+    assert all(row["measured"] and row["wanted"] and row["met"] in ("yes", "**no**") for row in rows)
+
+
 @pytest.mark.long
 def test_the_table_of_targets(tmp_path: Path) -> None:
     """Each line has the limit of the target, and if it is met."""
@@ -154,7 +162,7 @@ def test_the_page_is_made_between_its_marks(tmp_path: Path) -> None:
         assert what in text, "a stage that Recorder.step no longer calls"
 
     real = (BENCH.parents[1] / "docs/performance.md").read_text()
-    for name in ("targets", "profile", "ticks", "scaling", "peers", "objects"):
+    for name in ("felt", "targets", "profile", "ticks", "scaling", "peers", "objects"):
         assert real.count(f"<!-- {name}: made by tools/bench/page.py -->\n") == 1
         assert real.count(f"<!-- end of {name} -->\n") == 1
 

@@ -1,10 +1,9 @@
-"""Simulations of felt.py, importable by the processes that it starts: a toy with a short step, and S without marks."""
+"""Simulations of felt.py, which the commands import by their names: a short step, one that does nothing, and S."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import gymnasium
 import numpy as np
 import workloads
 
@@ -15,7 +14,7 @@ class Toy:
     """A step of about seven microseconds: a few sums of small arrays."""
 
     def __init__(self) -> None:
-        self.state = State(Schema(Field("x", "i8", (64,)), Field("total", "i8", ())))
+        self.state = State(Schema(Field("x", "i8", (64,)), Field("total", "i8")))
 
     def step(self, inputs: Any) -> None:
         """Add what arrived, and mix the numbers."""
@@ -39,8 +38,3 @@ class Empty:
 def small_entities() -> workloads.Entities:
     """The workload S."""
     return workloads.Entities("S")
-
-
-def cart_pole() -> Any:
-    """An environment of the package gymnasium."""
-    return gymnasium.make("CartPole-v1")

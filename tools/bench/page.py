@@ -2,7 +2,7 @@
 
 Takes about half an hour on a quiet machine with two cores. The figures are also written as JSON.
 
-    python tools/bench/page.py [--only targets profile ticks scaling peers objects] [--quick] [--page FILE] [--json FOLDER]
+    python tools/bench/page.py [--only felt targets profile ticks scaling peers objects] [--quick] [--page FILE] [--json FOLDER]
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 DOCS = HERE.parents[1] / "docs"
 SECTIONS = {
+    "felt": ("felt.py", False),
     "targets": ("targets.py", False),
     "profile": ("profile_step.py", True),
     "ticks": ("ticks.py", True),

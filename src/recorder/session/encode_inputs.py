@@ -9,12 +9,15 @@ from sim.kernel.hooks import KeepsAttempts
 from sim.kernel.plain_data import PlainEncoder, decode_plain
 
 SMALL_INTS = [bytes([number]) for number in range(128)]  # MessagePack has them in one byte; most actions are of them.
+NIL = b"\xc0"  # None, of steps without inputs.
 
 
 def encode_inputs(encoder: PlainEncoder, inputs: Any, tick: int) -> bytes:
     """Encode inputs for a frame. Raises TypeError or ValueError for inputs that cannot be recorded."""
     if type(inputs) is int and 0 <= inputs < len(SMALL_INTS):
         return SMALL_INTS[inputs]
+    if inputs is None:
+        return NIL
     try:
         encoded, sure = encoder.encode(inputs)
         if not sure:

@@ -20,7 +20,7 @@ from recorder.errors import ConcurrentStepError
 from recorder.format.blocks.frame import encode_frame
 from recorder.session.blame_hashes import PhaseBlame
 from recorder.session.capture_check import CaptureCheck
-from recorder.session.encode_inputs import SMALL_INTS, encode_attempt, encode_inputs
+from recorder.session.encode_inputs import NIL, SMALL_INTS, encode_attempt, encode_inputs
 from recorder.session.keyframe_policy import KeyframePolicy
 from recorder.session.outputs.tick_output import OutputCollector
 from recorder.session.tick_identity import TickHashChain, as_hash
@@ -99,6 +99,8 @@ class StepRecorder:
         start_ns = time.perf_counter_ns() if budget is not None else 0
         if type(inputs) is int and 0 <= inputs < _SMALL_INTS_END:
             encoded = SMALL_INTS[inputs]
+        elif inputs is None:
+            encoded = NIL
         else:
             encoded = encode_inputs(self._encoder, inputs, tick)
         self._failed_tick = tick  # Until all is done: an interrupt anywhere leaves the step or the tape half done.
