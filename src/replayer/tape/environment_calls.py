@@ -5,13 +5,14 @@ Nothing is called or imported for it but the decoder of plain values: the enviro
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any, Literal
 
 import attrs
 
 from recorder.errors import CorruptError
 from replayer.tape.tape import Tape
-from sim.adapters.gymnasium.inputs import decode_call
 from sim.adapters.interface.attempts import attempt_of
 from sim.kernel.plain_data import encode_plain
 
@@ -78,12 +79,19 @@ def call_of(tick: int, inputs: Any) -> EnvironmentCall:
     if attempt is not None:
         return attrs.evolve(call_of(tick, attempt.inputs), raised=attempt.kind, begins=False)
     try:
-        kind, arguments = decode_call(inputs)
+        kind, arguments = _decoder()(inputs)
     except (KeyError, TypeError, ValueError) as error:
         raise CorruptError(0, f"tick {tick}: the inputs are not the call of an environment: {error}") from None
     if kind == "reset":
         return EnvironmentCall(tick, "reset", seed=arguments["seed"], options=arguments["options"], begins=True)
     return EnvironmentCall(tick, "step", arguments, begins=inputs.get("begins") is True)
+
+
+@functools.cache
+def _decoder() -> Callable[[Any], tuple[str, Any]]:
+    from sim.adapters.gymnasium.inputs import decode_call  # noqa: PLC0415 - most tapes are of no environment
+
+    return decode_call
 
 
 def plain_options(tick: int, encoded: Any) -> Any:
