@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import builtins
 import collections
-import enum
 import functools
+import importlib
 import operator
 import os
 import re
@@ -79,7 +79,7 @@ _STILL = (
     *(GetSetDescriptorType, MemberDescriptorType, np.ufunc, re.Pattern, np.dtype, np.generic),
     *(Blob, Field, Layout, Schema, Table),
 )
-_STILL_MODULES = {"typing", "types", "__future__", "typing_extensions", "_collections"}
+_STILL_MODULES = {"typing", "types", "__future__", "typing_extensions", "_collections", "dataclasses"}
 
 _Check = Callable[[], bool]
 
@@ -107,6 +107,7 @@ _PYTHONS = {
     ),
     *("__qualname__", "__module__", "__package__", "__parameters__", "__orig_bases__", "__match_args__", "__slots__"),
     *("__static_attributes__", "__firstlineno__", "__annotate__", "__annotate_func__"),
+    *("__dataclass_fields__", "__dataclass_params__", "__attrs_attrs__", "__attrs_props__"),
 }
 
 
@@ -145,9 +146,22 @@ def read_outside(factory: Callable[[], Any] | None) -> ReadableOutside | None:
                 walk.visit(module)
         walk.visit(factory)
         walk.finish()
-    except _UnknownError:
+    except Exception:  # noqa: BLE001 - _UnknownError, or whatever an odd object raises when it is read
         return None
     return ReadableOutside(tuple(walk.checks), tuple(walk.held))
+
+
+def import_libraries(names: Iterable[str]) -> bool:
+    """Import what a step imports late, such as numpy.ma; return False, and import nothing, if it is not all of NumPy.
+
+    It would count as a change otherwise.
+    """
+    modules = list(names)
+    if any(name.partition(".")[0] != "numpy" for name in modules):
+        return False
+    for name in modules:
+        importlib.import_module(name)
+    return True
 
 
 def _is_known(name: str) -> bool:
@@ -233,7 +247,8 @@ class _Walk:
         if not is_users(function.__module__ or "") and not function.__closure__:
             _ensure_stateless(function.__module__ or "")
             return
-        _ensure_imports_nothing_else(function.__code__)
+        if is_users(str(function.__globals__.get("__name__"))):  # Others wrap it, as dataclasses do.
+            _ensure_imports_nothing_else(function.__code__)
         then = (function.__code__, function.__defaults__, function.__kwdefaults__)
         self.checks.append(
             lambda: all(map(operator.is_, (function.__code__, function.__defaults__, function.__kwdefaults__), then))
@@ -264,12 +279,11 @@ class _Walk:
         """The numbers in an array."""
         if isinstance(array, np.ndarray) and array.dtype.hasobject:
             raise _UnknownError
-        read = array.tobytes if isinstance(array, np.ndarray) else array.copy
-        then = read()
+        then, shape = np.asarray(array).tobytes(), np.shape(array)
         self._bytes += len(then)
         if self._bytes > BYTES_MAX:
             raise _UnknownError
-        self.checks.append(lambda: read() == then)
+        self.checks.append(lambda: np.asarray(array).tobytes() == then and np.shape(array) == shape)
 
     def generator(self, generator: Any) -> None:
         then = generator_state(generator)
@@ -297,8 +311,7 @@ class _Walk:
                 raise _UnknownError
         self.visit(kind)
         then = attributes_of(value)
-        names = object.__getattribute__(value, "__dict__") if isinstance(value, enum.Enum) else None
-        self.checks.append(_same_items(names, dict(names)) if names is not None else _same_attributes(value, then))
+        self.checks.append(lambda: bool(_same_items(attributes_of(value), then)()))
         for one in then.values():
             self.visit(one)
 
@@ -351,15 +364,6 @@ def _same_items(holder: Mapping[Any, Any], then: dict[Any, Any]) -> _Check:
             and all(map(operator.is_, holder.values(), values))
             and all(map(operator.is_, holder, keys))
         )
-
-    return check
-
-
-def _same_attributes(value: Any, then: dict[str, Any]) -> _Check:
-    same = _same_items
-
-    def check() -> bool:
-        return same(attributes_of(value), then)()
 
     return check
 

@@ -11,13 +11,14 @@ the first difference, change or error, this interval and all after it are verifi
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterator
 from multiprocessing.reduction import ForkingPickler
 
 import attrs
 
-from recorder.ambient.untouched import ReadableOutside, read_outside
+from recorder.ambient.untouched import ReadableOutside, import_libraries, read_outside
 from recorder.processes.fork_hazard import fork_hazard
 from recorder.processes.fork_pool import ForkPool
 from recorder.processes.inline_pool import InlinePool
@@ -111,13 +112,15 @@ class IntervalProcesses:
             return
         if self.world is None or self.tape.meta.get("scenario") is not None:
             return  # Worlds and scenarios are packages of their own, which are not walked.
+        if read_outside(self.world) is None:
+            return
+        [trial] = run_each(self.tape, self.world, intervals[:1], 1, on_progress, _tried, pool, fresh)
+        yield trial.result
+        count = min(SHARED_MAX, int(SHARED_S / max(trial.cpu_s, 1e-9)))
+        if count < 2 or not _is_usual(trial.result) or not import_libraries(trial.imported):
+            return
         outside = read_outside(self.world)
         if outside is None:
-            return
-        [(first, cpu_s)] = run_each(self.tape, self.world, intervals[:1], 1, on_progress, _timed, pool, fresh)
-        yield first
-        count = min(SHARED_MAX, int(SHARED_S / max(cpu_s, 1e-9)))
-        if count < 2 or not _is_usual(first):
             return
         rest = intervals[1:]
         groups = [rest[start : start + count] for start in range(0, len(rest), count)]
@@ -160,10 +163,19 @@ def _tick_count(group: list[Interval]) -> int:
     return sum(interval.final_tick - interval.place.tick for interval in group)
 
 
-def _timed(cursor: Cursor, interval: Interval, report: Report) -> tuple[IntervalResult, float]:
-    start_s = time.process_time()
+@attrs.frozen
+class _Trial:
+    """An interval in a process of its own: its result, its processor time, and the modules that it imported."""
+
+    result: IntervalResult
+    cpu_s: float
+    imported: list[str]
+
+
+def _tried(cursor: Cursor, interval: Interval, report: Report) -> _Trial:
+    before, start_s = set(sys.modules), time.process_time()
     result = verify_interval(cursor, interval, report)
-    return result, time.process_time() - start_s
+    return _Trial(result, time.process_time() - start_s, [name for name in sys.modules if name not in before])
 
 
 def _counted_on(report: Report, done: int) -> Callable[[int], None]:

@@ -124,6 +124,7 @@ class State:
         Raises ValueError as make_layout does.
         """
         self._marks: list[MarkListener] = []
+        self._has_masks_alone = True
         self._adopt(make_layout(schema, capacities))
 
     def _adopt(self, layout: Layout) -> None:
@@ -229,7 +230,9 @@ class State:
         and IndexError for a row that does not exist.
         """
         slot = _find_slot(self.layout, name)
-        if self._marks and rows is not None:
+        # The masks of a field that is not in a table take an array of numbers as it is, negative ones too.
+        is_ready = type(rows) is np.ndarray and rows.dtype == np.int64 and not slot.owner and self._has_masks_alone
+        if self._marks and rows is not None and not is_ready:
             rows = _row_numbers(rows, int(self._counts[self._owned[name]]) if slot.owner else slot.row_count)
         for marks in self._marks:
             marks.mark(name, rows)
@@ -354,10 +357,12 @@ class State:
     def attach(self, marks: MarkListener) -> None:
         """Add a listener that receives every mark."""
         self._marks.append(marks)
+        self._has_masks_alone = all(type(one) is ChangeMarks for one in self._marks)
 
     def detach(self, marks: MarkListener) -> None:
         """Remove a listener that attach or attach_marks added."""
         self._marks.remove(marks)
+        self._has_masks_alone = all(type(one) is ChangeMarks for one in self._marks)
 
 
 def _find_slot(layout: Layout, name: str) -> Slot:

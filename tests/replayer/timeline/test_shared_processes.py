@@ -37,7 +37,7 @@ def flagged(prefix: str, set_: str, is_set: str, unset: str) -> str:
     return f"{HEAD}    def hidden(self, tick):\n        {body}\n\n{prefix}\n"
 
 
-CLEAN = f"{HEAD}    def hidden(self, tick):\n        return TABLE[tick % 3] + NAMES['a'][0]\nTABLE = np.arange(3)\nNAMES = {{'a': [1]}}\n"
+CLEAN = f"{HEAD}    def hidden(self, tick):\n        return int(np.unique([TABLE[tick % 3]])[0]) + NAMES['a'][0]\nTABLE = np.arange(3)\nNAMES = {{'a': [1]}}\n"
 HIDDEN = {
     "attribute": flagged("", "self.flag = True", "getattr(self, 'flag', False)", "self.flag = False"),
     "global": flagged("FLAG = [0]", "FLAG[0] = 1", "FLAG[0]", "FLAG[0] = 0"),
@@ -45,6 +45,16 @@ HIDDEN = {
     "class attribute": flagged("Game.flag = 0", "Game.flag = 1", "Game.flag", "Game.flag = 0"),
     "dict": flagged("SEEN = {}", "SEEN['a'] = 1", "'a' in SEEN", "SEEN.clear()"),
     "array": flagged("SEEN = np.zeros(3)", "SEEN[1] = 1", "SEEN[1] == 1", "SEEN[1] = 0"),
+    "bytearray": flagged("SEEN = bytearray(3)", "SEEN[1] = 1", "SEEN[1]", "SEEN[1] = 0"),
+    "array of dates": flagged(
+        "SEEN = np.array(['2020'], 'M8[Y]')", "SEEN[0] = '2021'", "int(SEEN[0].astype(int)) == 51", "SEEN[0] = '2020'"
+    ),
+    "dataclass": flagged(
+        "import dataclasses\n@dataclasses.dataclass\nclass Box:\n    flag: int = 0\n    more: list = dataclasses.field(default_factory=list)\nBOX = Box()",
+        "BOX.more.append(1)",
+        "BOX.more",
+        "BOX.more.clear()",
+    ),
     "object": flagged("class Box: pass\nBOX = Box(); BOX.flag = 0", "BOX.flag = 1", "BOX.flag", "BOX.flag = 0"),
     "default argument": flagged(
         "def keep(value=None, kept=[0]):\n    if value is not None: kept[0] = value\n    return kept[0]",
