@@ -96,6 +96,14 @@ class CheckpointFolder:
             os.close(self._lock)
             self._lock = -1
 
+    def last_epoch(self) -> int:
+        """The largest epoch in the names of files of checkpoints, also of damaged ones; 0 without any. Raises OSError.
+
+        A run that begins after it never writes over one of them.
+        """
+        names = map(_OWN_NAME.fullmatch, [path.name for path in self.path.iterdir()])
+        return max((int(name[1].rpartition("_")[2]) for name in names if name is not None), default=0)
+
     def sweep(self) -> None:
         """Remove the parts without a manifest and the temporary files that killed processes left. An OSError is no harm."""
         with contextlib.suppress(OSError):

@@ -21,7 +21,14 @@ from recorder.cluster.actor_engine import Actor, ActorEngine, Message
 from recorder.cluster.checkpoint_folder import CheckpointFolder, discover_whole_checkpoints, id_of_checkpoint
 from recorder.cluster.organism_server import Patience, run_server
 from recorder.cluster.process_actors import ProcessEngine
-from recorder.cluster.whole_checkpoint import Facts, WholeCheckpoint, WholeCheckpointError, read_manifest, restore_whole
+from recorder.cluster.whole_checkpoint import (
+    Facts,
+    OtherWorldError,
+    WholeCheckpoint,
+    WholeCheckpointError,
+    read_manifest,
+    restore_whole,
+)
 from recorder.errors import RecordingError, RecordingWarning
 from recorder.exit_codes import UsageError
 from recorder.processes.stuck_workers import PATIENCE_S
@@ -162,9 +169,10 @@ class OrganismCluster:
     # --- beginning
 
     def _resume(self, folder: CheckpointFolder) -> None:
-        """Enter the state of the newest checkpoint of the folder that can be used. Raises UsageError."""
+        """Enter the state of the newest checkpoint of the folder that can be used. Raises UsageError, OSError."""
         found = discover_whole_checkpoints(folder.path)
         for path, why in found.ignored.items():
+            _refuse_other_world(path)
             self._notify(f"ignored {path}: {why}" if str(path) not in why else f"ignored {why}")
         for checkpoint in found.checkpoints:
             difference = _difference(checkpoint.config, self._config)
@@ -179,8 +187,9 @@ class OrganismCluster:
             except (OSError, WholeCheckpointError) as error:
                 self._notify(f"ignored {error}")
                 continue
-            self.resumed, self.simulation_id, self.epoch = checkpoint, checkpoint.simulation_id, checkpoint.epoch
+            self.resumed, self.simulation_id = checkpoint, checkpoint.simulation_id
             break
+        self.epoch = folder.last_epoch()
         folder.sweep()
 
     def _enter(self, checkpoint: WholeCheckpoint) -> None:
@@ -336,6 +345,16 @@ def _tick_of(snapshot: Snapshot) -> int:
 
 def _warn(text: str) -> None:
     warn_user(text, RecordingWarning)
+
+
+def _refuse_other_world(path: Path) -> None:
+    """Raise UsageError if a checkpoint is of another world or version."""
+    try:
+        read_manifest(path)
+    except OtherWorldError as error:
+        raise UsageError(f"{error}; choose a different folder") from None
+    except (OSError, WholeCheckpointError):
+        pass  # It is ignored, with its reason.
 
 
 def _difference(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> str | None:

@@ -57,6 +57,10 @@ class WholeCheckpointError(ValueError):
     """A checkpoint of the whole cannot be used; the message is one line with the file and the reason."""
 
 
+class OtherWorldError(WholeCheckpointError):
+    """A checkpoint is of another world, or of another version of it."""
+
+
 @attrs.frozen(eq=False)
 class WholeCheckpoint:
     """A checkpoint of the whole, by its manifest.
@@ -193,7 +197,7 @@ def _checkpoint_of(path: Path, plain: Mapping[str, Any]) -> WholeCheckpoint:
     metadata = plain["metadata"]
     found = metadata["world"], metadata["version"]
     if found != (WORLD_NAME, WORLD_VERSION):
-        raise WholeCheckpointError(
+        raise OtherWorldError(
             f"{path} is of another world or version: expected {WORLD_NAME} version {WORLD_VERSION}, "
             f"got {found[0]} version {found[1]}"
         )

@@ -288,6 +288,30 @@ def test_a_folder_of_a_different_simulation_is_refused(folder: Path) -> None:
     assert sorted(path.name for path in folder.iterdir()) == before
 
 
+@pytest.mark.parametrize("change", [{"version": 7}, {"world": "meadow"}])
+def test_a_folder_of_another_world_or_version_is_refused(change: dict[str, Any], folder: Path) -> None:
+    edit(manifest(folder, 10), lambda plain: plain["metadata"].update(change))
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    with pytest.raises(UsageError, match=r"is of another world or version: .*; choose a different folder"):
+        OrganismCluster(CONFIG, 2, folder=folder)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_a_run_that_can_use_no_checkpoint_writes_over_none(folder: Path) -> None:
+    """All are damaged: the run begins again, says why, and leaves them as they are."""
+    for tick in (10, 20):
+        flip(part(folder, tick=tick), 99)
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    notices: list[str] = []
+    with OrganismCluster(CONFIG, 3, folder=folder, interval_ticks=10, on_notice=notices.append) as cluster:
+        assert (cluster.tick, len(notices)) == (0, 2)
+        advance(cluster.simulation, 20)
+        assert len(cluster.checkpoints) == 2
+    after = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert before.items() <= after.items()
+    assert len(after) == len(before) + 8
+
+
 def test_a_second_run_in_the_same_folder_is_refused(folder: Path) -> None:
     with OrganismCluster(CONFIG, 1, folder=folder) as cluster:
         with pytest.raises(UsageError, match="is in use by another run"):

@@ -56,7 +56,7 @@ def test_every_field_follows_the_rules_at_every_tick(
         assert naive.differs_from(world.state) is None
 
 
-@pytest.mark.parametrize("seed", [9, 10])
+@pytest.mark.parametrize("seed", [9])
 def test_the_shipped_scenario_follows_the_rules(seed: int) -> None:
     """With its injections brought forward, and the reaper at work."""
     config = {**load_scenario("organisms", seed=seed).config, "organisms_max": 60, "seed_bank_max": 20, "slip": 100}
