@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,9 @@ def test_a_run_is_recorded_listed_and_continued(capsys: pytest.CaptureFixture[st
         ("run small.toml --workers 0", "--workers"),
         ("run small.toml --workers 2000", "workers: expected 1 to 1024, got 2000"),
         ("run small.toml --checkpoints whole", "need --workers"),
+        ("run small.toml --engine ray", "need --workers"),
+        ("run small.toml --workers 2 --engine threads", "expected processes, ray, or ray:ADDRESS"),
+        ("run small.toml --workers 2 --engine ray:", "expected processes, ray, or ray:ADDRESS"),
         ("run small.toml --workers 2 --checkpoint-interval 5", "needs --checkpoints"),
         ("run small.toml --workers 2 --from x.tape", "begins at the newest checkpoint"),
         ("run small.toml --workers 2 --blame phases", "run in another process"),
@@ -74,6 +78,31 @@ def test_a_mistake_gets_one_line_and_writes_nothing(
     assert run(main, line) == 2
     assert_one_line(capsys.readouterr(), text)
     assert sorted(path.name for path in folder.iterdir()) == ["roles.toml", "small.toml"]
+
+
+@pytest.mark.skipif(find_spec("ray") is not None, reason="Ray is installed")
+def test_without_the_package_ray_the_line_says_what_to_install(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(main, "run small.toml --workers 2 --engine ray") == 2
+    assert_one_line(capsys.readouterr(), "the engine ray needs the package ray: pip install ray")
+
+
+def test_processes_by_name(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(main, "run small.toml -o a.tape --workers 2 --engine processes") == 0
+    assert f"state hash: {plain_hashes()[20]:016x}" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(find_spec("ray") is None, reason="needs the package ray")
+def test_ray_by_name() -> None:
+    """A Ray is started for the command, and ended; one that is not there is a line."""
+    command = [sys.executable, "-m", "recorder", "run", "small.toml", "--workers", "2", "--engine"]
+    finished = subprocess.run([*command, "ray", "-o", "a.tape"], capture_output=True, text=True, check=False)
+    assert f"state hash: {plain_hashes()[20]:016x}" in finished.stdout, finished.stderr
+    finished = subprocess.run(
+        [*command, "ray:127.0.0.1:1", "-o", "b.tape"], capture_output=True, text=True, check=False
+    )
+    assert finished.returncode == 2
+    assert "Ray at 127.0.0.1:1 could not be used: " in finished.stderr
+    assert not Path("b.tape").exists()
 
 
 def test_a_folder_that_cannot_be_used_gets_one_line(capsys: pytest.CaptureFixture[str]) -> None:

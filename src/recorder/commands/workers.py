@@ -12,6 +12,7 @@ from typing import Annotated
 import attrs
 from cyclopts import Parameter
 
+from recorder.cluster.named_engine import named_engine
 from recorder.cluster.organism_cluster import ClusterError, OrganismCluster
 from recorder.console.argument_types import LocalPath, Positive
 from recorder.console.output import say, say_on_stderr
@@ -31,6 +32,7 @@ class WorkerOptions:
     Attributes:
         workers: their number; None runs the world in this process.
         checkpoints: the folder of checkpoints of the whole. checkpoint_interval: ticks from one to the next.
+        engine: see named_engine.
     """
 
     workers: Annotated[
@@ -48,13 +50,19 @@ class WorkerOptions:
         Positive | None, Parameter(help=f"With --checkpoints: ticks from one to the next; by default {INTERVAL_TICKS}.")
     ] = None
 
+    engine: Annotated[
+        str | None,
+        Parameter(
+            help="With --workers: where they run: processes (the default; of this machine), ray (a Ray that is started "
+            "here for this command), or ray:ADDRESS (a cluster, whose machines share the folder of --checkpoints)."
+        ),
+    ] = None
+
     def ensure_fit(self, loaded: Scenario, start: Path | None, blame: str) -> None:
         """Raise UsageError if the options do not fit together, or not to the scenario, --from and --blame."""
         if self.workers is None:
-            if self.checkpoints is not None or self.checkpoint_interval is not None:
-                raise UsageError(
-                    "--checkpoints and --checkpoint-interval need --workers: they are for checkpoints of the whole"
-                )
+            if (self.checkpoints, self.checkpoint_interval, self.engine) != (None, None, None):
+                raise UsageError("--checkpoints, --checkpoint-interval and --engine need --workers")
             return
         given = f"--workers {self.workers}"
         if loaded.world.name != WORLD_NAME:
@@ -86,13 +94,17 @@ def workers_beside(
         raise UsageError(f"{output} already exists: choose a different name with -o")
     workers, folder = options.workers, options.checkpoints
     interval = (options.checkpoint_interval or INTERVAL_TICKS) if folder is not None else None
-    with OrganismCluster(
-        loaded.config,
-        workers,
-        folder=folder,
-        interval_ticks=interval,
-        on_notice=lambda text: say_on_stderr(f"cluster: {text}"),
-    ) as cluster:
+    with (
+        named_engine(options.engine) as engine,
+        OrganismCluster(
+            loaded.config,
+            workers,
+            folder=folder,
+            interval_ticks=interval,
+            engine=engine,
+            on_notice=lambda text: say_on_stderr(f"cluster: {text}"),
+        ) as cluster,
+    ):
         if cluster.resumed is not None:
             path, tick = cluster.resumed.path, cluster.tick
             if last_tick <= tick:
