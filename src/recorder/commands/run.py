@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -123,12 +124,12 @@ def run(
         Print nothing but errors and, without -o, the name of the tape.
     """
     _ensure_besides(upload, keep, live=live)
-    loaded = _with_simulation(load_scenario(scenario, seed=seed), sim)
+    loaded = _fitting(_with_simulation(load_scenario(scenario, seed=seed), sim), cluster, start, blame)
     tick_count = goal_of(ticks) if ticks is not None else ticks_of(loaded)
-    (cluster or WorkerOptions()).ensure_fit(loaded, start, blame)
     players = _players(loaded, player, start, tick_count, inputs)
-    input_source, notes = _input_source(loaded, players, inputs, sim), notes_of(tick_count, players, inputs, shards)
-    mode = _mode_of(mode, loaded, tick_count, lambda: _input_source(loaded, players, inputs, sim), changes, quiet=quiet)
+    make_inputs = partial(_input_source, loaded, players, inputs, sim)
+    input_source, notes = make_inputs(), notes_of(tick_count, players, inputs, shards)
+    mode = _mode_of(mode, loaded, tick_count, make_inputs, changes, quiet=quiet)
     options: OptionArguments = {"keyframe_interval_ticks": keyframe_interval, "full_every": full_every, "sync": sync}
     options |= {"durability": durability, "on_error": on_error, "keep": keep, "split": split, "blame": blame}
     options |= {"seek_budget_ms": seek_budget, "deterministic": deterministic, "changes": changes, "events": events}
@@ -175,7 +176,7 @@ def _mode_of(
     mode: Mode | Literal["auto"],
     loaded: Scenario,
     ticks: int,
-    input_source: Callable[[], InputSource],
+    make_inputs: Callable[[], InputSource],
     changes: ChangeTracking,
     *,
     quiet: bool,
@@ -183,7 +184,7 @@ def _mode_of(
     """Choose the mode that suits a scenario, and print it; another mode than auto is the user's choice."""
     if mode != "auto":
         return mode
-    choice = choose_mode(lambda: loaded.make(ticks), input_source().inputs, changes)
+    choice = choose_mode(lambda: loaded.make(ticks), make_inputs().inputs, changes)
     if not quiet:
         say(f"mode {choice.mode}: {choice.why}")
     return choice.mode
@@ -221,6 +222,12 @@ def _with_simulation(loaded: Scenario, sim: str | None) -> Scenario:
     if loaded.world is not FOREIGN:
         raise UsageError(f"--sim {sim}: the scenario {loaded.name} names the world {loaded.world.name}")
     return attrs.evolve(loaded, world=attrs.evolve(FOREIGN, make=lambda _: simulation_of(sim)))
+
+
+def _fitting(loaded: Scenario, cluster: WorkerOptions | None, start: Path | None, blame: str) -> Scenario:
+    """Return the scenario. Raises UsageError if the options of workers do not fit to it."""
+    (cluster or WorkerOptions()).ensure_fit(loaded, start, blame)
+    return loaded
 
 
 def _announce(

@@ -7,21 +7,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import attrs
 from cyclopts import Parameter
 
-from recorder.cluster.named_engine import named_engine
-from recorder.cluster.organism_cluster import ClusterError, OrganismCluster
 from recorder.console.argument_types import LocalPath, Positive
 from recorder.console.output import say, say_on_stderr
 from recorder.exit_codes import INCOMPLETE, UsageError
 from recorder.text import counted
 from sim.scenario.scenario_file import Scenario
-from sim.worlds.organisms.simulation import WORLD_NAME
+
+if TYPE_CHECKING:
+    from recorder.cluster.organism_cluster import OrganismCluster
 
 INTERVAL_TICKS = 100
+WORLD_NAME = "organisms"  # The world and its cluster are imported where they are used: most runs need neither.
 
 
 @Parameter(name="*")
@@ -92,6 +93,9 @@ def workers_beside(
         return
     if output is not None and output.exists():  # Before processes are started, and a checkpoint is read.
         raise UsageError(f"{output} already exists: choose a different name with -o")
+    from recorder.cluster.named_engine import named_engine  # noqa: PLC0415 - see WORLD_NAME
+    from recorder.cluster.organism_cluster import ClusterError, OrganismCluster  # noqa: PLC0415
+
     workers, folder = options.workers, options.checkpoints
     interval = (options.checkpoint_interval or INTERVAL_TICKS) if folder is not None else None
     with (
