@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,12 +19,14 @@ from recorder.exit_codes import INCOMPLETE, SAME, UsageError
 from recorder.location.tape_location import tape_location
 from recorder.location.tape_url import TapeUrl
 from recorder.processes.interpreter import module_program, start_python, with_module_path
+from recorder.storage.open_tape import is_locked
 from recorder.storage.os_errors import reading
 from recorder.storage.remote.uploads import ensure_url_is_free
 from recorder.text import bytes_text, counted
 from recorder.upload.tape_upload import TapeUpload, UploadReport
 
 PROGRAM = "recorder"
+RECORDED_NICE = 10  # Of an upload beside a recording.
 
 
 def to_url(_: object, tokens: object) -> TapeUrl:
@@ -75,6 +78,8 @@ def upload(
         Print one JSON object.
     """
     with reading(tape):
+        if is_locked(tape):
+            os.nice(RECORDED_NICE)  # The recording comes first where no processor is free.
         report = TapeUpload(tape, url).follow()
     if as_json:
         print_json(attrs.asdict(report, recurse=False) | {"url": str(report.url)})

@@ -32,7 +32,7 @@ from recorder.processes.stuck_workers import PATIENCE_S
 from recorder.processes.worker_pipes import WAKE_UP_S, starting
 
 CLOSE_S = 20.0
-START_S = 60.0  # It takes 4 s, and 20 s on a busy machine.
+START_S = 120.0  # It takes 4 s, and 20 s on a busy machine.
 STARTS_MAX = 2
 ENDED = "the process that speaks with Ray has ended: give the command again"
 

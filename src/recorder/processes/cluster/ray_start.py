@@ -24,6 +24,7 @@ _OWN = {
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # Despite its name: 0 makes all of Ray listen on loopback alone.
     "RAY_AUTH_MODE": "token",  # Other users of this machine can reach loopback.
     "RAY_prestart_worker_first_driver": "0",  # Else Ray waits forever for a worker that is lost while it starts.
+    "RAY_raylet_start_wait_time_s": "100",  # Of a busy machine; it gives up after 30 s by itself.
     "RAY_memory_monitor_refresh_ms": "0",  # It ends workers if other programs have taken the machine's memory.
 }
 
