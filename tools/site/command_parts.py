@@ -8,7 +8,6 @@ from importlib import import_module
 from cyclopts import App
 
 PROGRAMS = {"record": "recorder.commands.main", "replay": "replayer.commands.main"}
-_PROGRAM = re.compile(r"^.*?(?= \[| [A-Z]|$)")
 _EXAMPLE = re.compile(r"^(?:Examples?: *)?((?:record|replay) .+)$")
 
 
@@ -23,7 +22,7 @@ def _section(program: str, name: str, command: App) -> str:
     text = command.generate_docs(output_format="markdown", heading_level=2)
     lines = text.splitlines()
     usage = lines.index("```console") + 1
-    lines[usage] = _PROGRAM.sub(f"{program} {name}", lines[usage], count=1)  # It names the program that runs this.
+    lines[usage] = re.sub(r"^\S+", f"{program} {name}", lines[usage])  # It begins with the name of the function.
     heading = [f"## {program} {name} {{ #{name} }}"]
     return "\n".join(heading + _with_examples_as_code(lines[1:])).replace(" *[default: False]*", "")
 

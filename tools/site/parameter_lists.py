@@ -14,7 +14,6 @@ from typing import Any
 import griffe
 
 AFTER = re.compile(r"(?<=[.;)]) (?=(?:Raises|Returns|Yields) )")  # Sentences about all of the call, not the last name.
-OPTIONS = re.compile(r"^ *OPTIONS$", re.MULTILINE)  # See takes_options in recorder/recording_options.py.
 
 
 class ParameterLists(griffe.Extension):  # type: ignore[misc]  # Its types are not read, see pyproject.toml.
@@ -22,7 +21,7 @@ class ParameterLists(griffe.Extension):  # type: ignore[misc]  # Its types are n
 
     def on_function(self, *, func: Any, **_: Any) -> None:
         """Rewrite the docstring of a function, with its options if it takes those of a recording."""
-        if func.docstring is not None and OPTIONS.search(func.docstring.value):
+        if any("OptionArguments" in str(parameter.annotation) for parameter in func.parameters):
             _take_options(func)
         _rewrite(func, [parameter.name for parameter in func.parameters])
 
@@ -38,7 +37,8 @@ def _take_options(func: Any) -> None:
     function: Any = importlib.import_module(func.module.path)
     for name in func.path.removeprefix(f"{func.module.path}.").split("."):
         function = getattr(function, name)
-    func.docstring.value = inspect.getdoc(function)
+    if func.docstring is not None:
+        func.docstring.value = inspect.getdoc(function)
     known = {parameter.name for parameter in func.parameters}
     func.parameters = griffe.Parameters(
         *(parameter for parameter in func.parameters if parameter.name != "options"),

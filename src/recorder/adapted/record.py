@@ -60,8 +60,9 @@ def record(
     quiet: do not print the line on stderr that lists what is captured and what is not.
     level: "exact", "canonical" or "inputs_only", where the adapter offers a choice; by default the best available.
     trust: pickle what cannot be saved in another way. ignore: attributes that are known not to affect any step.
+
     The other options are those of Recorder. A kill loses no step that returned, which costs a microsecond or two a step;
-    with durability "block" it loses up to a second of steps. blame: per-field hashes name the fields of a desync at its
+    with durability "block" it loses up to a second of steps. Per-field hashes (blame) name the fields of a desync at its
     own tick; "auto" records them for objects with up to 100 fields, not for environments and MuJoCo data, whose steps are
     short. A keyframe comes after 300 ticks, or earlier, once the steps since the last one have taken keyframe_after_ms;
     not if deterministic, keyframe_interval_ticks or seek_budget_ms is given.
