@@ -6,6 +6,7 @@ import importlib
 import inspect
 import re
 import sys
+from collections import Counter
 from functools import cache
 from pathlib import Path
 
@@ -196,3 +197,10 @@ def test_every_public_name_has_a_docstring_and_a_page(module: str) -> None:
         }
         lacking += [one for one, value in {name: found, **methods}.items() if not inspect.getdoc(value)]
     assert lacking == []
+
+
+def test_the_glossary_defines_each_term_once() -> None:
+    """A term has one row, in one table."""
+    terms = Counter(re.findall(r"^\| \*\*(.+?)\*\*", (DOCS / "glossary.md").read_text(encoding="utf-8"), re.MULTILINE))
+    assert len(terms) > 60
+    assert [term for term, count in terms.items() if count > 1] == ["intact"]  # Of a part, and of a complete tape.
