@@ -48,7 +48,7 @@ def test_find_prints_ranges_and_its_cost(capsys: pytest.CaptureFixture[str]) -> 
     ]
     assert asked(capsys, f"find 'steps > 33' garden.tape --first {GARDEN}").splitlines()[:2] == [
         "steps > 33: first holds at tick 34",
-        "  replay seek --tick 34 shows the state there",
+        f"  replay seek garden.tape {GARDEN} --tick 34 shows the state there",
     ]
     assert asked(capsys, f"find 'steps > 99' garden.tape {GARDEN}", 1).startswith(
         "steps > 99: holds at no tick of ticks"

@@ -379,7 +379,7 @@ def test_repair_makes_one_sealed_file_of_a_torn_tape(capsys: pytest.CaptureFixtu
         ("tail tiny.toml", 5, "tiny.toml: this is not a tape"),
         ("tail a.tape --last -1", 2, "--last"),
         ("tail a.tape --last many", 2, "expected an integer, got 'many'"),
-        ("tail", 2, "no tape was named, and there is none in recordings/"),
+        ("tail", 2, "no tape was named, and there is none in recordings/; name one of this folder, such as a.tape"),
         ("info nothing.tape --fast", 2, "nothing.tape: No such file or directory"),
         ("info tiny.toml", 5, "tiny.toml: this is not a tape"),
     ],

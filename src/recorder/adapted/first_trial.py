@@ -119,10 +119,15 @@ def returned_names(adapter: Adapter | None) -> tuple[str, ...]:
     return _RETURNED.get(adapter.name, ()) if adapter is not None else ()
 
 
+OF_THE_PROCESS = {"random (random generator)", "np.random (random generator)"}
+OWN_GENERATOR = "Draw from a generator that the recorded object keeps, such as random.Random(seed) or numpy.random.default_rng(seed)"
+
+
 def _refuse_or_warn(simulation: Any, report: TrialReport) -> None:
     level = level_of(simulation)
     for finding in report.findings:
-        remedy = "Save it, or record with trial_ms=0, which tries nothing: such a recording may not replay exactly"
+        remedy = OWN_GENERATOR if finding.causes and set(finding.causes) <= OF_THE_PROCESS else "Save it"
+        remedy += ', or record the state of each tick: mode="changes"; trial_ms=0 tries nothing: such a recording may not replay exactly'
         if finding.causes and finding.kind != "order" and level is not Level.INPUTS_ONLY:
             raise NotCapturedError(f"{finding}. {remedy}")
         warn_user(f"{finding} (trial_ms=0 records without this trial)", RecordingWarning)

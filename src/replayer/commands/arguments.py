@@ -21,7 +21,7 @@ from replayer.playback.make_simulation import version_note
 from replayer.playback.rebuild_adapted import why_missing
 from replayer.tape.completeness import incomplete_text
 from replayer.tape.tape import STOPPED_EARLY, Tape
-from replayer.value_text import picture
+from replayer.value_text import picture, plain_text
 from sim.kernel.registry import World
 from sim.kernel.state import Snapshot
 
@@ -42,9 +42,11 @@ def newest_tape() -> Path:
     for path in sorted(files, key=lambda path: path.stat().st_mtime_ns, reverse=True):
         if looks_like_a_tape(path):
             return path
-    raise UsageError(
-        f"no tape was named, and there is none in {RECORDINGS_FOLDER}/; make one with: record run quiet-meadow"
+    here = sorted(path.name for path in Path().glob("*.tape") if path.is_file() and looks_like_a_tape(path))
+    way = (
+        f"name one of this folder, such as {plain_text(here[0])}" if here else "make one with: record run quiet-meadow"
     )
+    raise UsageError(f"no tape was named, and there is none in {RECORDINGS_FOLDER}/; {way}")
 
 
 def folder_beside(tape: Location) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Annotated, Any
 
 import attrs
@@ -11,6 +12,7 @@ from recorder.console.argument_types import Positive
 from recorder.console.output import print_json, say_on_stderr
 from recorder.console.progress import progress_bar
 from recorder.exit_codes import DIFFERS, INCOMPLETE, SAME, UsageError
+from recorder.location.tape_location import Location
 from recorder.storage.os_errors import reading
 from recorder.text import counted
 from recorder.visible_text import print_visible
@@ -91,7 +93,9 @@ def find(
     if as_json:
         print_json(find_facts(condition, matches))
     else:
-        print_visible("\n".join(plain_text(line) for line in _lines(condition, matches, which, ranges)))
+        print_visible(
+            "\n".join(plain_text(line) for line in _lines(condition, matches, which, ranges, _seek(path, sim)))
+        )
         if monotone:
             print_visible("  --monotone was believed: if the condition ends again, another tick may be the first")
     if not matches.is_proved:
@@ -117,7 +121,13 @@ def find_facts(condition: str, matches: Matches) -> dict[str, Any]:
     return {"condition": condition, "proved": matches.is_proved} | facts
 
 
-def _lines(condition: str, matches: Matches, which: Which, ranges_max: int) -> list[str]:
+def _seek(path: Location, sim: str | None) -> str:
+    """The command that shows a state, up to its tick."""
+    option = f" --sim {shlex.quote(sim)}" if sim is not None else ""
+    return f"replay seek {shlex.quote(str(path))}{option} --tick"
+
+
+def _lines(condition: str, matches: Matches, which: Which, ranges_max: int, seek: str) -> list[str]:
     runs = matches.ranges
     asked = tick_range(matches.first_tick, matches.last_tick)
     if not runs:
@@ -130,7 +140,7 @@ def _lines(condition: str, matches: Matches, which: Which, ranges_max: int) -> l
             lines.append(f"  … {counted(len(runs) - ranges_max, 'range')} more: --ranges {len(runs)}, or --json")
     else:
         lines = [f"{condition}: {which} holds at tick {matches.ticks[0]:,}"]
-        lines.append(f"  replay seek --tick {matches.ticks[0]} shows the state there")
+        lines.append(f"  {seek} {matches.ticks[0]} shows the state there")
     steps = f"{counted(matches.simulated, 'step')} simulated"
     lines.append(f"  {counted(matches.examined, 'state')} looked at, {steps}{skipped_text(matches)}")
     if matches.undefined:

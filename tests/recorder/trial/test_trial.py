@@ -402,3 +402,11 @@ def test_a_twin_that_is_built_differently_is_found() -> None:
         make_twin=lambda: adapt(adapter.rebuild(simulation.adapter["subject"])),
     )
     assert not same.findings
+
+
+def test_the_refusal_of_a_generator_of_the_process_says_what_to_keep(tmp_path: Path) -> None:
+    """To save it would not help: the object has to draw from a generator of its own."""
+    with pytest.raises(
+        NotCapturedError, match=r"Draw from a generator that the recorded object keeps, such as random\.Random"
+    ):
+        recorder.record(games.GlobalRandom(), tmp_path / "run.tape", fields("x"), quiet=True, trial_ms=BUDGET_MS)
