@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from sim.sharding import Engine, Stripes
+from sim.sharding import ShardEngine, Stripes
 from sim.worlds.meadow import Meadow
 from sim.worlds.meadow.model.energy_ledger import Ledger
 from sim.worlds.meadow.shards.meadow_shard import MeadowPlan
@@ -34,7 +34,7 @@ class SideBySide:
     """One meadow in one process, and the same in shards; both with a ledger and events."""
 
     def __init__(
-        self, plain: dict[str, Any], count: int, *, engine: Engine | None = None, cuts: Sequence[int] | None = None
+        self, plain: dict[str, Any], count: int, *, engine: ShardEngine | None = None, cuts: Sequence[int] | None = None
     ) -> None:
         self.ledgers = Ledger(), Ledger()
         self.one = Meadow(plain, ledger=self.ledgers[0])

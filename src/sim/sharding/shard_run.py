@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sim.kernel.state import State
-from sim.sharding.engine import Engine, Lockstep, ShardLostError
+from sim.sharding.shard_engine import Lockstep, ShardEngine, ShardLostError
 from sim.sharding.shard_plan import Piece, ShardPlan
 from sim.sharding.stripes import Stripes
 
@@ -24,7 +24,7 @@ class ShardRun:
         restarts: how many times the shards were started again.
     """
 
-    def __init__(self, plan: ShardPlan, count: int, state: State, engine: Engine | None = None) -> None:
+    def __init__(self, plan: ShardPlan, count: int, state: State, engine: ShardEngine | None = None) -> None:
         """Divide a world. state: of the whole world, at the tick where the run begins. engine: Lockstep by default.
 
         Raises ShardsError if the world cannot be divided into count shards.
@@ -32,7 +32,7 @@ class ShardRun:
         self.stripes: Stripes = plan.stripes(count)
         self.restarts = 0
         self.plan, self._state = plan, state
-        self._engine: Engine = Lockstep() if engine is None else engine
+        self._engine: ShardEngine = Lockstep() if engine is None else engine
         self._is_started = self._is_loaded = False
 
     def step(self, inputs: Any) -> list[Piece]:

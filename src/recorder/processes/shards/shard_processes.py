@@ -45,7 +45,7 @@ class _Worker:
 
 
 class ShardProcesses:
-    """Runs each shard in a fresh interpreter; see sim.sharding.Engine. The plan must be of a module, to be pickled."""
+    """Runs each shard in a fresh interpreter; see sim.sharding.ShardEngine. The plan must be of a module, to be pickled."""
 
     def __init__(self) -> None:
         self._workers: list[_Worker] = []
@@ -56,7 +56,7 @@ class ShardProcesses:
         return [worker.process.pid or 0 for worker in self._workers]
 
     def start(self, plan: ShardPlan, stripes: Stripes) -> None:
-        """See Engine."""
+        """See ShardEngine."""
         self.close()
         context = multiprocessing.get_context("spawn")
         ends: dict[tuple[int, int], Connection] = {}
@@ -78,15 +78,15 @@ class ShardProcesses:
                 end.close()  # Only the shards hold them now, so that one that dies is noticed by the others.
 
     def load(self, whole: Snapshot) -> None:
-        """See Engine."""
+        """See ShardEngine."""
         self._order(("load", whole))
 
     def step(self, inputs: Any) -> list[Piece]:
-        """See Engine."""
+        """See ShardEngine."""
         return self._order(("step", inputs))
 
     def close(self) -> None:
-        """See Engine."""
+        """See ShardEngine."""
         for worker in self._workers:
             worker.process.kill()
         for worker in self._workers:

@@ -25,7 +25,7 @@ from replayer.diagnose.explain.answer.known_differences import with_known_differ
 from replayer.diagnose.explain.explained_pair import explained_pair
 from replayer.diagnose.explain.outside.differing_reads import differing_reads, raising_reads
 from replayer.diagnose.explain.outside.outside_variants import RUNS, UNSURE_RUNS, outside_variants
-from replayer.diagnose.explain.split_objects import with_joined
+from replayer.diagnose.explain.outside.split_objects import with_joined
 from replayer.diagnose.explain.values.process_settings import DifferingSetting, differing_settings, process_settings
 from replayer.diagnose.explain.variant_choice import (
     SEEDS,

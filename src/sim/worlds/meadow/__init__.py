@@ -3,7 +3,7 @@
 from importlib.resources import files
 
 from sim.kernel.registry import Config, InputSource, World
-from sim.sharding.engine import Engine
+from sim.sharding.shard_engine import ShardEngine
 from sim.worlds.meadow.config.meadow import read_config
 from sim.worlds.meadow.phases.inputs import schedule
 from sim.worlds.meadow.players import training
@@ -13,7 +13,7 @@ from sim.worlds.meadow.shards.sharded_meadow import ShardedMeadow
 from sim.worlds.meadow.simulation import WORLD_NAME, WORLD_VERSION, Meadow, layer, layers, picture, points, summarize
 
 
-def _in_shards(config: Config, count: int, engine: Engine | None) -> ShardedMeadow:
+def _in_shards(config: Config, count: int, engine: ShardEngine | None) -> ShardedMeadow:
     return ShardedMeadow(config, count, engine=engine)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from sim.kernel.hooks import Phase
 from sim.kernel.messages import Event
 from sim.kernel.registry import Config
-from sim.sharding.engine import Engine
+from sim.sharding.shard_engine import ShardEngine
 from sim.sharding.shard_plan import Piece
 from sim.sharding.shard_run import ShardRun
 from sim.worlds.meadow.model.energy_ledger import Ledger
@@ -28,7 +28,7 @@ class ShardedMeadow(Meadow):
     marks_writes = False  # The whole state is put together each tick; the recorder finds what has changed.
 
     def __init__(
-        self, plain_config: Config, count: int, *, engine: Engine | None = None, ledger: Ledger | None = None
+        self, plain_config: Config, count: int, *, engine: ShardEngine | None = None, ledger: Ledger | None = None
     ) -> None:
         """Make a meadow of count shards at tick 0.
 

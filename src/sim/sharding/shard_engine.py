@@ -24,7 +24,7 @@ class ShardLostError(RuntimeError):
         self.shard = shard
 
 
-class Engine(Protocol):
+class ShardEngine(Protocol):
     """Runs the shards of one world."""
 
     def start(self, plan: ShardPlan, stripes: Stripes) -> None:
@@ -52,21 +52,21 @@ class Lockstep:
         self._shards: list[Shard] = []
 
     def start(self, plan: ShardPlan, stripes: Stripes) -> None:
-        """See Engine."""
+        """See ShardEngine."""
         self._shards = [plan.shard(number, stripes) for number in range(stripes.count)]
 
     def load(self, whole: Snapshot) -> None:
-        """See Engine."""
+        """See ShardEngine."""
         for shard in self._shards:
             shard.load(whole)
 
     def step(self, inputs: Any) -> list[Piece]:
-        """See Engine."""
+        """See ShardEngine."""
         self.exchanges = run_in_lockstep([shard.step(inputs) for shard in self._shards])
         return [shard.piece() for shard in self._shards]
 
     def close(self) -> None:
-        """See Engine."""
+        """See ShardEngine."""
         self._shards = []
 
 
