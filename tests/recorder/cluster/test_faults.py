@@ -106,7 +106,8 @@ def test_a_slow_worker_is_named() -> None:
 
     def notice(text: str) -> None:
         notices.append(text)
-        os.kill(stopped, signal.SIGCONT)
+        if f"process {stopped}," in text:
+            os.kill(stopped, signal.SIGCONT)
 
     notices: list[str] = []
     with OrganismCluster(CONFIG, 3, on_notice=notice, slow_s=0.3) as cluster:
