@@ -38,7 +38,10 @@ def test_the_tape_is_that_of_one_process(capsys: pytest.CaptureFixture[str]) -> 
     capsys.readouterr()
     assert run(replayer.commands.main.main, "diff one.tape many.tape") == 0
     assert "31 ticks from 0 to 30, the same" in capsys.readouterr().out
-    assert run(replayer.commands.main.main, "verify many.tape") == 0
+    assert run(replayer.commands.main.main, "verify many.tape.shards") == 0
+    assert run(replayer.commands.main.main, "diff one.tape many.tape.shards/manifest.json") == 0
+    assert run(replayer.commands.main.main, "seek many.tape.shards --tick 9") == 0
+    assert "tick 9 of many.tape: " in capsys.readouterr().out
     assert record("resume many.tape --ticks 33 -q") == 0
     assert run(replayer.commands.main.main, "verify many.tape") == 0
 

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter, Token
 
 from recorder.console.argument_types import LocalPath
 from recorder.location.tape_location import Location, tape_location
+from recorder.scenarios.shards.shards_manifest import joined_by
 
 
 def to_location(_: object, tokens: Sequence[Token]) -> Location:
-    """Convert an argument to the location of a tape: a path or a URL. Raises ValueError."""
-    return tape_location(tokens[0].value)
+    """Convert an argument to the location of a tape: a path or a URL. Raises ValueError.
+
+    The manifest of shards, or its folder, stands for the tape of the whole.
+    """
+    found = tape_location(tokens[0].value)
+    return joined_by(found) if isinstance(found, Path) else found
 
 
 TapePath = Annotated[Location, Parameter(converter=to_location, accepts_keys=False, n_tokens=1)]

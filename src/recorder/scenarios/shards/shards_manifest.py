@@ -13,6 +13,14 @@ def shards_folder(tape: Path) -> Path:
     return tape.with_name(tape.name + FOLDER_SUFFIX)
 
 
+def joined_by(path: Path) -> Path:
+    """Return the tape of the whole that a manifest, or the folder with one, joins; another path as it is."""
+    folder = path.parent if path.name == MANIFEST_NAME else path
+    if folder.name.endswith(FOLDER_SUFFIX) and (folder / MANIFEST_NAME).is_file():
+        return folder.with_name(folder.name.removesuffix(FOLDER_SUFFIX))
+    return path
+
+
 def shard_tape_name(shard: int) -> str:
     """Return the file name of the tape of a shard."""
     return f"shard-{shard}.tape"
