@@ -20,6 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +95,7 @@ def start(folder: Path, *, quick: bool) -> list[Row]:
         "seek": (["seek", "small.tape", "--tick", "10"], 2.5),
         "verify": (["verify", "small.tape"], 3.5),
     }
-    ways = [lambda one=one: process_s([*REPLAY, *one], folder) for one, _ in words.values()]
+    ways = [partial(process_s, [*REPLAY, *one], folder) for one, _ in words.values()]
     for way in ways:
         way()  # So that all modules are compiled.
     measured = ratios(3 if quick else 7, lambda: process_s([sys.executable, "-c", "import numpy"], folder), *ways)
@@ -161,11 +162,11 @@ def seek(folder: Path, *, quick: bool) -> list[Row]:
     for name, wanted in (("S", 5.6), ("M", 28.0)):
         path = recorded(folder / f"seek-{name}.tape", workloads.Entities(name), [[1]] * 1200)
         drawn, times = random.Random(3), []
-        with replayer.open(path, lambda name=name: workloads.Entities(name)) as run:
+        with replayer.open(path, partial(workloads.Entities, name)) as run:
             run.seek(10)
             for _ in range(5 if quick else 21):
                 tick = drawn.randrange(1, 1200)
-                times.append(timed(lambda run=run, tick=tick: run.seek(tick)) * 1e3)
+                times.append(timed(partial(run.seek, tick)) * 1e3)
         rows.append(row("V6", f"random seek, {name}", statistics.median(times), "ms", wanted))
     return rows
 

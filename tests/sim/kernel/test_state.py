@@ -331,6 +331,24 @@ def test_equal_bytes_with_other_capacities_hash_differently() -> None:
     assert State(schema, {"t": 4}).hash() == one.hash()
 
 
+@pytest.mark.parametrize("rows", [[-1, 2], [0], [], [[1, 3], [4, -2]]])
+def test_marks_of_a_field_are_those_of_a_mask(rows: list[Any]) -> None:
+    """Arrays of numbers, negative ones too, mark what they select; a row that does not exist is refused."""
+    state = State(Schema(Field("x", "i4", (5,))))
+    for dtype in (np.int64, np.int32):
+        marks, expected = state.attach_marks(), np.zeros(5, bool)
+        marks.clear()
+        state.mark("x", np.array(rows, dtype))
+        expected[np.array(rows, dtype)] = True
+        assert marks.rows().get("x", np.array([], int)).tolist() == np.flatnonzero(expected).tolist()
+        state.detach(marks)
+    state.attach_marks()
+    with pytest.raises(IndexError):
+        state.mark("x", np.array([5]))
+    with pytest.raises(IndexError):
+        state.mark("x", np.array([-6]))
+
+
 def test_negative_marks_count_from_the_last_live_row() -> None:
     """In a half-full table, -1 is the last row in use, not the last row of the capacity."""
     state = State(Schema(Table("t", Field("a", "u1"), capacity=8)))
