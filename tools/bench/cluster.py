@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import tempfile
 import time
@@ -30,12 +31,14 @@ from recorder.processes.fork_pool import ForkPool
 from recorder.processes.pool import Pool, Report, results_in_order
 from replayer import TapeUrl
 
+from ray_cluster import session_process
 from small_worlds import Walkers
 
 WORKERS = 2
 ROUNDS = 3
 SEEKS = 20
 COUNT = 5000  # Of walkers: a state of 80 kB.
+LARGE_COUNT = 60_000  # In the tape of the seeks: no seek finds its keyframe among what opening has read.
 INTERVAL_TICKS = 300
 SHORT_TICKS = 100
 
@@ -62,7 +65,7 @@ def measure(folder: Path, *, tapes: int, ticks: int) -> dict[str, float]:
     long_tape = recorded(folder / "long.tape", 1, ticks)
     short = [recorded(folder / f"{seed}.tape", seed, SHORT_TICKS) for seed in range(tapes)]
     facts: dict[str, float] = {"tapes": tapes, "ticks_of_each": SHORT_TICKS, "ticks_of_the_long_one": ticks}
-    facts |= seeks(long_tape)
+    facts |= seeks(recorded(folder / "large.tape", 2, 1200, LARGE_COUNT))
     with replayer.open(long_tape, world=make) as run:
         facts["bytes_per_tick"] = long_tape.stat().st_size / ticks
         facts["interval_ticks"] = ticks / len(run.tape.keyframes)
@@ -79,8 +82,11 @@ def measure(folder: Path, *, tapes: int, ticks: int) -> dict[str, float]:
             "many_tapes": lambda pool: ensure(all(one.ok for one in replayer.verify_tapes(short, make, pool=pool))),
             "long_tape": lambda pool: ensure(replayer.verify_tape(long_tape, make, pool=pool).ok),
         }
+        items(ray)  # Each Ray worker starts its host once.
+        before_s = handing_out_s()
+        items(ray)
+        facts["hand_out_ms"] = 1000 * (handing_out_s() - before_s) / 200
         for name, way in ways.items():
-            way(ray)  # Each Ray worker starts its host once.
             local, there = [], []
             for _ in range(ROUNDS):
                 local.append(timed(lambda: way(forks)))  # noqa: B023 - called at once
@@ -92,11 +98,11 @@ def measure(folder: Path, *, tapes: int, ticks: int) -> dict[str, float]:
     return facts
 
 
-def recorded(path: Path, seed: int, ticks: int) -> Path:
+def recorded(path: Path, seed: int, ticks: int, count: int = COUNT) -> Path:
     """Record a run of the tests' walkers."""
-    walkers = Walkers(seed, COUNT)
+    walkers = Walkers(seed, count)
     for name in ("x", "y"):  # Values that do not compress.
-        walkers.state[name][:] = np.random.default_rng(seed).integers(-(2**62), 2**62, COUNT)
+        walkers.state[name][:] = np.random.default_rng(seed).integers(-(2**62), 2**62, count)
     with Recorder(path, walkers, keyframe_interval_ticks=INTERVAL_TICKS, trial_ms=0) as recorder:
         for _ in range(ticks):
             recorder.step(None)
@@ -106,6 +112,12 @@ def recorded(path: Path, seed: int, ticks: int) -> Path:
 def make() -> Walkers:
     """The simulation; its seed is in the tape."""
     return Walkers(0, COUNT)
+
+
+def handing_out_s() -> float:
+    """The processor time of this process, and of the one that speaks with Ray."""
+    times = Path(f"/proc/{session_process()}/stat").read_text().rpartition(")")[2].split()
+    return sum(os.times()[:2]) + (int(times[11]) + int(times[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def run_items(pool: Pool, count: int) -> None:
@@ -124,7 +136,10 @@ def seeks(tape: Path) -> dict[str, float]:
     with web_store.serving() as store:
         store.files["/run.tape"] = tape.read_bytes()
         url = TapeUrl(f"{store.address}/run.tape")
-        opens = {"local": partial(replayer.open, tape, world=make), "url": partial(replayer.open, url, world=make)}
+        opens = {
+            "local": partial(replayer.open, tape, world=partial(Walkers, 0, LARGE_COUNT)),
+            "url": partial(replayer.open, url, world=partial(Walkers, 0, LARGE_COUNT)),
+        }
         times: dict[str, list[float]] = {name: [] for name in opens}
         asked = []
         for number in range(SEEKS):

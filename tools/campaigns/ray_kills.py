@@ -20,22 +20,25 @@ import sys
 import tempfile
 import threading
 import time
+import tomllib
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "support"))
 
-from recorder.corpus.corpus import Corpus
-from recorder.corpus.generate import missing_runs, plan_runs, run_missing
+from recorder.corpus.generate import part_of, run_generated
 from recorder.processes.fork_pool import ForkPool
 from recorder.processes.pool import Pool
+from recorder.scenarios.batch import Job, run_many
 from replayer import extract, verify_tape
 
+from oracle.command_lines import TINY
 from ray_cluster import ALONE, descendants, ray_pool, session_process, why_not_alone
 from small_worlds import Walkers, record
 
-PAUSE_S = 3.0  # At most, before the next kill.
+PAUSE_S = 12.0  # At most, before the next kill: on a busy machine a new worker needs some of it.
 GONE_S = 60.0
 TIMEOUT_S = 600.0
 ATTEMPTS = 12  # More than the default of 4: few items are under way, and the same one is hit again and again.
@@ -61,9 +64,15 @@ def calls(tape: Path) -> dict[str, Callable[[Pool, Path], object]]:
         extract(tape, folder / "data", world=Walkers, tables=("states", "actions"), pool=pool)
         return digests(folder)
 
+    table = tomllib.loads(TINY)
+    config = {name: value for name, value in table.items() if name not in ("world", "ticks", "seed")}
+
     def generate(pool: Pool, folder: Path) -> object:
-        runs = plan_runs(["quiet-meadow"], folder, seeds=list(range(6)), ticks=100, keyframe_interval_ticks=50)
-        records = run_missing(missing_runs(runs, Corpus.open(folder)), folder, pool=pool)
+        jobs = [
+            Job(seed, "tiny", "meadow", {**config, "seed": seed}, None, 90, tape=part_of(folder / f"{seed}.tape"))
+            for seed in range(6)
+        ]
+        records = run_many(jobs, pool=pool, work=partial(run_generated, keyframe_interval_ticks=20))
         return [record.error for record in records], digests(folder)
 
     return {"verify": verify, "extract": extracted, "generate": generate}

@@ -68,9 +68,9 @@ def run_item(environment: dict[str, str], key: str, work: bytes, item: bytes) ->
                 reported_s = time.monotonic()
                 yield kind, value
     except (EOFError, OSError):
-        yield "lost", None
         _hosts.clear()
         host.end()
+        yield "lost", None
     except GeneratorExit:
         _hosts.clear()
         host.end()
