@@ -21,6 +21,7 @@ import sys
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from unittest.mock import patch
 
 from sybil import Document, Region, Sybil
 from sybil.example import Example
@@ -100,7 +101,11 @@ def continue_page(example: Example) -> None:
 
 def run_file(example: Example) -> None:
     """Run a program that the reader saved, and drop what it prints."""
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+    with (
+        contextlib.redirect_stdout(io.StringIO()),
+        contextlib.redirect_stderr(io.StringIO()),
+        patch("recorder.adapted.record.is_tried", lambda *_: False),  # The page that it is from has tried it.
+    ):
         runpy.run_path(example.parsed, run_name="__main__")
 
 
