@@ -38,9 +38,9 @@ from replayer.timeline.intervals import (
 )
 from sim.kernel.simulation import Simulation
 
-SHARED_S = 0.15  # Processor time of the intervals that share a process: a fork then takes a tenth of it.
+SHARED_S = 0.4  # Processor time of the intervals that share a process: a fork then takes a thirtieth of it.
 SHARED_MIN = 4  # Intervals of a tape.
-SHARED_MAX = 32  # Intervals that share one, so that two processes have work in a tape of some tens.
+SHARED_MAX = 32  # Intervals that share one.
 FORK_PATIENCE_S = (
     10.0  # Short: a copy that hangs, or only seems to, is replaced by a process in which nothing is missing.
 )
@@ -116,7 +116,8 @@ class IntervalProcesses:
             return
         [trial] = run_each(self.tape, self.world, intervals[:1], 1, on_progress, _tried, pool, fresh)
         yield trial.result
-        count = min(SHARED_MAX, int(SHARED_S / max(trial.cpu_s, 1e-9)))
+        each = -(-(len(intervals) - 1) // self.jobs)  # All processes have work.
+        count = min(SHARED_MAX, each, int(SHARED_S / max(trial.cpu_s, 1e-9)))
         if count < 2 or not _is_usual(trial.result) or not import_libraries(trial.imported):
             return
         outside = read_outside(self.world)
