@@ -22,10 +22,10 @@ from replayer.desync.outside_comparison import compare_reads, with_later_changes
 from replayer.desync.tested_causes import between_steps
 from replayer.diagnose.explain.answer.explanation import Explanation
 from replayer.diagnose.explain.answer.known_differences import with_known_differences
+from replayer.diagnose.explain.answer.split_objects import with_joined
 from replayer.diagnose.explain.explained_pair import explained_pair
 from replayer.diagnose.explain.outside.differing_reads import differing_reads, raising_reads
 from replayer.diagnose.explain.outside.outside_variants import RUNS, UNSURE_RUNS, outside_variants
-from replayer.diagnose.explain.outside.split_objects import with_joined
 from replayer.diagnose.explain.values.process_settings import DifferingSetting, differing_settings, process_settings
 from replayer.diagnose.explain.variant_choice import (
     SEEDS,

@@ -72,7 +72,7 @@ class Variant:
         start: the tick from which an instance runs up to the bad tick; None for a fresh instance that is put into the
             state before it, negative for one that runs from tick 0 and is never restored.
         replaced: what is replaced of the outside world for the step; None for nothing.
-        joined: pairs of names that lead to two objects, and shall lead to one; see split_objects.py.
+        joined: pairs of names that lead to two objects, and shall lead to one; see answer/split_objects.py.
     """
 
     label: str
