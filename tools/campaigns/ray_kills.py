@@ -41,7 +41,7 @@ from small_worlds import Walkers, record
 PAUSE_S = 12.0  # At most, before the next kill: on a busy machine a new worker needs some of it.
 GONE_S = 60.0
 TIMEOUT_S = 600.0
-ATTEMPTS = 12  # More than the default of 4: few items are under way, and the same one is hit again and again.
+ATTEMPTS = 25  # More than the default of 4: few items are under way, and the same one is hit again and again.
 
 
 def digests(folder: Path) -> dict[str, str]:
