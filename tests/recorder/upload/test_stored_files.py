@@ -108,7 +108,7 @@ def test_a_store_that_tells_nothing_gets_nothing(
         TapeUpload(tmp_path / "run.tape", URL)
     with pytest.raises(PermissionError, match="does not tell whether a file is there"):
         upload_tape(tmp_path / "run.tape", URL)
-    assert run(main, f"upload run.tape {URL.text}") == 5
+    assert run(main, f"upload run.tape {URL.text}") == 2
     assert_one_line(capsys.readouterr(), "does not tell whether a file is there")
     assert CountedStore.put_names == []
 

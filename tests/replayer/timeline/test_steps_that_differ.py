@@ -16,6 +16,8 @@ from sim import Field, Schema, State
 
 TICKS = 60
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*give another state than the recorded one:UserWarning")
+
 
 class Noise:
     """Draws from the process's generator: no replay gives the same."""
