@@ -11,15 +11,13 @@ Invariant: nothing here runs the user's code.
 
 from __future__ import annotations
 
-import builtins
 import collections
 import functools
 import importlib
 import operator
-import os
 import re
 import sys
-import threading
+from abc import ABCMeta
 from collections.abc import Callable, Iterable, Mapping
 from types import (
     BuiltinFunctionType,
@@ -34,14 +32,24 @@ from types import (
     ModuleType,
     WrapperDescriptorType,
 )
-from typing import Any
+from typing import Any, cast
 
 import attrs
 import numpy as np
 
+from recorder.ambient.outside.outside_checks import (
+    Check,
+    library_checks,
+    open_names,
+    process_checks,
+    same_attributes,
+    same_elements,
+    same_items,
+    same_names,
+)
+from recorder.ambient.process_wide import registered_classes
 from recorder.ambient.roots import CACHE_TYPE, is_users
 from recorder.ambient.value_kinds import attributes_of, generator_state
-from recorder.processes.seeds.process_generators import generator_states
 from sim.kernel.class_names import module_of
 from sim.kernel.schema import Blob, Field, Layout, Schema, Table
 
@@ -55,6 +63,7 @@ KNOWN_PACKAGES = {
         "recorder",
         "replayer",
         "simulation_flight_recorder",
+        "simulation_flight_recorder_names",
         "numpy",
         "attr",
         "attrs",
@@ -64,7 +73,8 @@ KNOWN_PACKAGES = {
     ),
     *("google_crc32c", "lz4", "msgpack", "xxhash", "typing_extensions", "cython_runtime", "__mp_main__"),
 }
-_KNOWN_STARTS = ("_cython_", "_sysconfigdata_")  # Modules that Cython makes of its own classes, and one of sysconfig.
+# Modules that Cython makes of its own classes, one of sysconfig, and those by which an installation finds packages.
+_KNOWN_STARTS = ("_cython_", "_sysconfigdata_", "__editable__", "_distutils_hack")
 
 # Of the standard library: what the user's modules may import. Others, such as logging, keep state out of sight.
 _STATELESS = {
@@ -76,38 +86,17 @@ _STATELESS = {
 _ATOMS = (bool, int, float, complex, str, bytes, type(None), range, slice, type(Ellipsis), type(NotImplemented))
 _STILL = (
     *(BuiltinFunctionType, MethodDescriptorType, WrapperDescriptorType, ClassMethodDescriptorType),
-    *(GetSetDescriptorType, MemberDescriptorType, np.ufunc, re.Pattern, np.dtype, np.generic),
-    *(Blob, Field, Layout, Schema, Table),
+    *(GetSetDescriptorType, MemberDescriptorType, re.Pattern),
 )
-_STILL_MODULES = {"typing", "types", "__future__", "typing_extensions", "_collections", "dataclasses"}
+_OURS = (Blob, Field, Layout, Schema, Table)  # Frozen, unless a class is derived of them.
+_TUPLE_GETTER = type(functools._CacheInfo.hits)  # noqa: SLF001 - of named tuples
+_STILL_MODULES = {"typing", "types", "__future__", "typing_extensions", "dataclasses"}
 
-_Check = Callable[[], bool]
-
-
-# Names of modules and classes that Python itself writes.
-_PYTHONS = {
-    *(
-        "__warningregistry__",
-        "_abc_impl",
-        "__abstractmethods__",
-        "__annotations__",
-        "__annotations_cache__",
-        "__dict__",
-    ),
-    *(
-        "__weakref__",
-        "__doc__",
-        "__builtins__",
-        "__cached__",
-        "__loader__",
-        "__spec__",
-        "__file__",
-        "__path__",
-        "__name__",
-    ),
-    *("__qualname__", "__module__", "__package__", "__parameters__", "__orig_bases__", "__match_args__", "__slots__"),
-    *("__static_attributes__", "__firstlineno__", "__annotate__", "__annotate_func__"),
-    *("__dataclass_fields__", "__dataclass_params__", "__attrs_attrs__", "__attrs_props__"),
+# Functions that change or read what nothing here can see, and those that run code that nothing here has read.
+_HIDING = {
+    *("exec", "eval", "__import__", "modules", "_getframe", "currentframe", "addaudithook", "set_asyncgen_hooks"),
+    *("umask", "putenv", "unsetenv", "popen", "system", "dup", "dup2", "pipe", "sched_setscheduler", "setpriority"),
+    *("__setstate__", "__reduce__", "f_globals", "cr_frame", "gi_frame"),
 }
 
 
@@ -123,12 +112,12 @@ class ReadableOutside:
         checks: each returns True while its part is as it was.
     """
 
-    checks: tuple[_Check, ...]
+    checks: tuple[Check, ...]
     held: tuple[Any, ...]  # So that no other object gets their addresses.
 
     def begin(self) -> ReadableOutside:
         """In a forked copy: with what a fork may have changed, such as the states of generators."""
-        return attrs.evolve(self, checks=(*self.checks, *_process_checks()))
+        return attrs.evolve(self, checks=(*self.checks, *process_checks()))
 
     def are_untouched(self) -> bool:
         """True if nothing has changed since."""
@@ -173,10 +162,11 @@ def _is_known(name: str) -> bool:
 
 class _Walk:
     def __init__(self) -> None:
-        self.checks: list[_Check] = []
+        self.checks: list[Check] = []
         self.held: list[Any] = []
         self._seen: set[int] = set()
         self._queue: list[Any] = []
+        self._libraries: set[int] = set()
         self._bytes = 0
 
     def visit(self, value: Any) -> None:
@@ -200,7 +190,9 @@ class _Walk:
             walk(self, value)
         elif isinstance(value, type):
             self._class(value)
-        elif isinstance(value, _STILL) or module_of(kind) in _STILL_MODULES:
+        elif isinstance(value, np.generic | np.dtype | np.ufunc):
+            self._of_numpy(value)
+        elif kind in _OURS or kind is _TUPLE_GETTER or isinstance(value, _STILL) or module_of(kind) in _STILL_MODULES:
             self._still(value)
         elif is_users(module_of(kind)):
             self._object(value)
@@ -210,18 +202,32 @@ class _Walk:
     def module(self, module: ModuleType) -> None:
         """The names in a module; what they stand for only in the user's."""
         if module is sys:
-            return  # See _process_checks.
-        names = _open_names(vars(module))
+            return  # See process_checks.
+        names = open_names(vars(module))
         self._names(vars(module), names)
         if is_users(module.__name__) and not _is_known(module.__name__):
             for one in names.values():
                 self.visit(one)
         else:
             _ensure_stateless(module.__name__)
+            self.checks.extend(library_checks(module, self._libraries))
 
     def _class(self, kind: type) -> None:
-        name, names = module_of(kind), _open_names(vars(kind))
+        name, names = module_of(kind), open_names(vars(kind))
         self._names(vars(kind), names)
+        bases, further = kind.__bases__, (kind.__name__, kind.__qualname__, kind.__doc__)
+        self.checks.append(
+            lambda: kind.__bases__ == bases and (kind.__name__, kind.__qualname__, kind.__doc__) == further
+        )
+        if issubclass(type(kind), ABCMeta):
+            abstract = cast(ABCMeta, kind)
+            registered = registered_classes(abstract)
+            self.checks.append(lambda: registered_classes(abstract) == registered)
+        if is_users(name) and not _is_known(name):
+            derived: list[type] = type.__subclasses__(kind)
+            annotations = vars(kind).get("__annotations__", {})
+            self.checks.extend(map(same_attributes, vars(kind).get("__dataclass_fields__", {}).values()))
+            self.checks += lambda: type.__subclasses__(kind) == derived, same_items(annotations, dict(annotations))
         if is_users(name) and not _is_known(name):
             for one in (*names.values(), *kind.__bases__, type(kind)):
                 self.visit(one)
@@ -229,26 +235,43 @@ class _Walk:
             _ensure_stateless(name)
 
     def _names(self, holder: Mapping[str, Any], names: dict[str, Any]) -> None:
-        self.checks.append(_same_names(holder, names))
+        self.checks.append(same_names(holder, names))
 
     def mapping(self, value: dict[Any, Any]) -> None:
         then = dict(dict.items(value))
-        self.checks.append(_same_items(value, then))
-        for one in (*then.keys(), *then.values(), getattr(value, "default_factory", None)):
+        self.checks.append(same_items(value, then))
+        factory = getattr(value, "default_factory", None)
+        self.checks.append(lambda: getattr(value, "default_factory", None) is factory)
+        self._further(value)
+        for one in (*then.keys(), *then.values(), factory):
             self.visit(one)
 
+    def _further(self, value: Any) -> None:
+        """Attributes that code may have given to an object that needs none."""
+        attributes = getattr(value, "__dict__", None)
+        if type(attributes) is dict:
+            self.checks.append(same_items(attributes, dict(attributes)))
+            for name, one in attributes.items():
+                if name not in ("__annotations__", "__wrapped__"):
+                    self.visit(one)
+
     def sequence(self, value: Any) -> None:
-        then = list(value)
-        self.checks.append(lambda: len(value) == len(then) and all(map(operator.is_, value, then)))
-        for one in then:
+        self.checks.append(same_elements(value))
+        for one in list(value):
             self.visit(one)
 
     def function(self, function: FunctionType) -> None:
-        if not is_users(function.__module__ or "") and not function.__closure__:
+        home = str(function.__globals__.get("__name__"))  # functools.wraps gives __module__ another value.
+        if not is_users(function.__module__ or "") and not is_users(home) and not function.__closure__:
             _ensure_stateless(function.__module__ or "")
+            self._further(function)
             return
-        if is_users(str(function.__globals__.get("__name__"))):  # Others wrap it, as dataclasses do.
+        if is_users(home):  # Others wrap it, as dataclasses do.
             _ensure_imports_nothing_else(function.__code__)
+            if function.__globals__ is not getattr(sys.modules.get(home), "__dict__", None):
+                raise _UnknownError  # Its globals are in no module.
+        texts = (function.__name__, function.__qualname__, function.__doc__)
+        self.checks.append(lambda: (function.__name__, function.__qualname__, function.__doc__) == texts)
         then = (function.__code__, function.__defaults__, function.__kwdefaults__)
         self.checks.append(
             lambda: all(map(operator.is_, (function.__code__, function.__defaults__, function.__kwdefaults__), then))
@@ -267,6 +290,8 @@ class _Walk:
     def parts(self, value: Any) -> None:
         """The functions and arguments in a bound method, a partial or a descriptor."""
         names = ("__self__", "__func__", "func", "args", "keywords", "fget", "fset", "fdel")
+        if not isinstance(value, MethodType):  # That of a method is the function's.
+            self._further(value)
         for one in (getattr(value, name, None) for name in names):
             self.visit(one)
 
@@ -279,18 +304,33 @@ class _Walk:
         """The numbers in an array."""
         if isinstance(array, np.ndarray) and array.dtype.hasobject:
             raise _UnknownError
-        then, shape = np.asarray(array).tobytes(), np.shape(array)
+        then, form = np.asarray(array).tobytes(), _form(array)
         self._bytes += len(then)
         if self._bytes > BYTES_MAX:
             raise _UnknownError
-        self.checks.append(lambda: np.asarray(array).tobytes() == then and np.shape(array) == shape)
+        self.checks.append(lambda: np.asarray(array).tobytes() == then and _form(array) == form)
 
     def generator(self, generator: Any) -> None:
-        then = generator_state(generator)
-        self.checks.append(lambda: generator_state(generator) == then)
+        then = _whole_state(generator)
+        self.checks.append(lambda: _whole_state(generator) == then)
+
+    def _of_numpy(self, value: Any) -> None:
+        """A number, a data type or a function of NumPy: made by others, they may change or hold anything."""
+        if isinstance(value, np.dtype):
+            if value.metadata is not None:
+                raise _UnknownError
+            names = value.names
+            self.checks.append(lambda: value.names == names)
+        elif isinstance(value, np.ufunc):
+            if getattr(np, value.__name__, None) is not value:
+                raise _UnknownError
+        elif module_of(type(value)) != "numpy" or isinstance(value, np.void | np.object_):
+            raise _UnknownError
 
     def _still(self, value: Any) -> None:
         """What never changes itself; a method of a list stands for the list."""
+        if module_of(type(value)) in _STILL_MODULES and getattr(value, "__dict__", None):
+            self.checks.append(same_attributes(value))
         if type(value) is BuiltinFunctionType:
             _ensure_stateless((value.__module__ or "builtins").lstrip("_"))  # Those of _random, _operator, …
         owner = getattr(value, "__self__", None) if type(value) is BuiltinFunctionType else None
@@ -310,9 +350,8 @@ class _Walk:
             ):
                 raise _UnknownError
         self.visit(kind)
-        then = attributes_of(value)
-        self.checks.append(lambda: bool(_same_items(attributes_of(value), then)()))
-        for one in then.values():
+        self.checks.append(same_attributes(value))
+        for one in attributes_of(value).values():
             self.visit(one)
 
 
@@ -338,56 +377,19 @@ def _ensure_stateless(module: str) -> None:
 
 def _ensure_imports_nothing_else(code: CodeType) -> None:
     """Raise _UnknownError if a function may import such a module itself. Any name of one counts."""
-    if any(name in sys.stdlib_module_names and name not in _STATELESS for name in code.co_names):
+    if any(name in _HIDING or (name in sys.stdlib_module_names and name not in _STATELESS) for name in code.co_names):
         raise _UnknownError
     for one in code.co_consts:
         if isinstance(one, CodeType):
             _ensure_imports_nothing_else(one)
 
 
-def _open_names(names: Mapping[str, Any]) -> dict[str, Any]:
-    """Those that a program gives itself: warnings and abstract classes note something under others."""
-    return {name: one for name, one in names.items() if name not in _PYTHONS}
+def _form(array: Any) -> tuple[Any, ...]:
+    return (array.shape, array.dtype, array.flags.writeable) if isinstance(array, np.ndarray) else ()
 
 
-def _same_names(holder: Mapping[str, Any], names: dict[str, Any]) -> _Check:
-    whole = _same_items(holder, dict(holder))  # Quick; those of Python itself may come and go.
-    return lambda: whole() or _same_items(_open_names(holder), names)()
-
-
-def _same_items(holder: Mapping[Any, Any], then: dict[Any, Any]) -> _Check:
-    keys, values = list(then), list(then.values())
-
-    def check() -> bool:
-        return (
-            len(holder) == len(keys)
-            and all(map(operator.is_, holder.values(), values))
-            and all(map(operator.is_, holder, keys))
-        )
-
-    return check
-
-
-def _process_checks() -> Iterable[_Check]:
-    """Checks of what a process has once."""
-    states, environment, folder = _as_plain(generator_states()), dict(os.environ), os.getcwd()  # noqa: PTH109 - quicker than a Path
-    modules, threads, errors = len(sys.modules), threading.active_count(), np.geterr()
-    decimal = sys.modules.get("decimal")
-    context = repr(decimal.getcontext()) if decimal is not None else ""
-
-    return (
-        *(_same_names(vars(module), _open_names(vars(module))) for module in (sys, builtins)),
-        lambda: len(sys.modules) == modules and threading.active_count() == threads,
-        lambda: dict(os.environ) == environment and os.getcwd() == folder,  # noqa: PTH109
-        lambda: np.geterr() == errors,
-        lambda: decimal is None or repr(decimal.getcontext()) == context,
-        lambda: _as_plain(generator_states()) == states,
-    )
-
-
-def _as_plain(states: dict[str, Any]) -> dict[str, list[Any]]:
-    """The states of generators, of values that can be compared at once."""
-    return {
-        name: [part.tobytes() if isinstance(part, np.ndarray) else part for part in state]
-        for name, state in states.items()
-    }
+def _whole_state(generator: Any) -> tuple[Any, ...]:
+    """The state of a generator, and how many others it has spawned."""
+    inner = getattr(generator, "bit_generator", None)
+    seeds = getattr(inner, "seed_seq", getattr(inner, "_seed_seq", None))
+    return generator_state(generator), getattr(seeds, "n_children_spawned", 0)

@@ -91,6 +91,81 @@ HIDDEN = {
     "errors of NumPy": flagged(
         "", "np.seterr(over='ignore')", "np.geterr()['over'] == 'ignore'", "np.seterr(over='warn')"
     ),
+    "recursion limit": flagged(
+        "LIMIT = sys.getrecursionlimit()",
+        "sys.setrecursionlimit(LIMIT + 5)",
+        "sys.getrecursionlimit() == LIMIT + 5",
+        "sys.setrecursionlimit(LIMIT)",
+    ),
+    "print options": flagged(
+        "",
+        "np.set_printoptions(precision=3)",
+        "np.get_printoptions()['precision'] == 3",
+        "np.set_printoptions(precision=8)",
+    ),
+    "path of imports": flagged(
+        "", "sys.path.append('zz')", "'zz' in sys.path", "'zz' in sys.path and sys.path.remove('zz')"
+    ),
+    "list in sys": flagged("sys.memo = [0]", "sys.memo[0] = 1", "sys.memo[0]", "sys.memo[0] = 0"),
+    "dict in a library": flagged("np.memo = {}", "np.memo.update(a=1)", "np.memo", "np.memo.clear()"),
+    "name in a part of a library": flagged("os.path.flag = 0", "os.path.flag = 1", "os.path.flag", "os.path.flag = 0"),
+    "attribute of a library's function": flagged(
+        "import json\njson.dumps.flag = 0", "json.dumps.flag = 1", "json.dumps.flag", "json.dumps.flag = 0"
+    ),
+    "attribute of a library's class": flagged(
+        "import json\njson.JSONEncoder.flag = 0",
+        "json.JSONEncoder.flag = 1",
+        "json.JSONEncoder.flag",
+        "json.JSONEncoder.flag = 0",
+    ),
+    "function in a wrapper's name": flagged(
+        "@functools.wraps(math.sqrt)\ndef keep(value=None, kept=[0]):\n"
+        "    if value is not None: kept[0] = value\n    return kept[0]",
+        "keep(1)",
+        "keep()",
+        "keep(0)",
+    ),
+    "spawned generator": flagged(
+        "RNG = np.random.default_rng(3)", "RNG.spawn(1)", "RNG.bit_generator.seed_seq.n_children_spawned > 0", "pass"
+    ),
+    "class of an object": flagged(
+        "class A: pass\nclass B: pass\nONE = A()", "ONE.__class__ = B", "type(ONE) is B", "ONE.__class__ = A"
+    ),
+    "bases of a class": flagged(
+        "class A: pass\nclass B: pass\nclass C(A): pass", "C.__bases__ = B,", "C.__bases__ == (B,)", "C.__bases__ = A,"
+    ),
+    "registered class": flagged(
+        "import abc\nclass A(abc.ABC): pass\nclass B: pass", "A.register(B)", "issubclass(B, A)", "pass"
+    ),
+    "derived class": flagged("class A: pass", "type('X', (A,), {})", "A.__subclasses__()", "pass"),
+    "text of a class": flagged("class A: pass", "A.__doc__ = '1'", "A.__doc__ == '1'", "A.__doc__ = None"),
+    "attribute of a counter": flagged(
+        "import collections\nC = collections.Counter(); C.flag = 0", "C.flag = 1", "C.flag", "C.flag = 0"
+    ),
+    "default of a dict": flagged(
+        "import collections\nC = collections.defaultdict(list)",
+        "C.default_factory = set",
+        "C.default_factory is set",
+        "C.default_factory = list",
+    ),
+    "record": flagged("R = np.zeros((), [('n', 'i8')])[()]", "R['n'] = 1", "R['n'] == 1", "R['n'] = 0"),
+    "iterator of a deque": flagged(
+        "import collections\nIT = iter(collections.deque(range(1000)))", "next(IT)", "next(IT) == 1", "pass"
+    ),
+    "function in a ufunc": flagged(
+        "def make():\n    n = [0]\n    def keep(v):\n        if v >= 0: n[0] = v\n        return n[0]\n"
+        "    return np.frompyfunc(keep, 1, 1)\nkeep = make()",
+        "keep(1)",
+        "keep(-1)",
+        "keep(0)",
+    ),
+    "import by a call": flagged(
+        "",
+        "__import__('gc').set_threshold(701)",
+        "__import__('gc').get_threshold()[0] == 701",
+        "__import__('gc').set_threshold(700)",
+    ),
+    "umask": flagged("os.umask(0o22)", "os.umask(0o77)", "os.umask(0o77) == 0o77", "os.umask(0o22)"),
     "out of sight": flagged(
         "def level(n=None):\n    import logging\n    log = logging.getLogger('x')\n"
         "    if n is not None: log.level = n\n    return log.level",
@@ -104,7 +179,9 @@ HIDDEN = {
     ),
 }
 
-REFUSED = {"iterator", "out of sight"}  # No process is shared: not everything can be read.
+REFUSED = {  # No process is shared: not everything can be read.
+    *("iterator", "out of sight", "record", "iterator of a deque", "function in a ufunc", "import by a call", "umask"),
+}
 
 # Each game is recorded in a process of its own, and verified in another one, in both ways.
 RUN = """
