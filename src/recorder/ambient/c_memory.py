@@ -26,7 +26,10 @@ class Memory:
 
 def is_memory(kind: type) -> bool:
     """Return True for a type whose values memory_of can read."""
-    return _is_numbers(kind) or _is_of("mmap", "mmap", kind) or _is_of("sqlite3", "Connection", kind)
+    is_database = kind is getattr(
+        sys.modules.get("sqlite3"), "Connection", None
+    )  # A derived class has methods of its own.
+    return _is_numbers(kind) or _is_of("mmap", "mmap", kind) or is_database
 
 
 def memory_of(value: Any) -> bytes | None:
@@ -88,19 +91,27 @@ def _is_numbers(kind: Any) -> bool:
 
 
 def _database(connection: Any) -> bytes | None:
-    """All rows of a database in memory, as SQL: an open cursor does not prevent that."""
-    files = [file for _, _, file in connection.execute("pragma database_list")]
-    return "\n".join(connection.iterdump()).encode() if not any(files) else None
+    """All rows of a database in memory, as SQL: an open cursor does not prevent that. Functions of the user's are not called."""
+    kept = connection.row_factory, connection.text_factory
+    connection.row_factory, connection.text_factory = None, str
+    try:
+        files = [file for _, _, file in connection.execute("pragma database_list")]
+        return "\n".join(connection.iterdump()).encode() if not any(files) else None
+    finally:
+        connection.row_factory, connection.text_factory = kept
 
 
 def _put_database(connection: Any, content: bytes) -> None:
+    """Replace all of a database, by a copy of another one: it is as it was if that is not possible."""
     if _database(connection) == content:
         return
-    connection.rollback()
-    tables = connection.execute("select name from sqlite_master where type = 'table' and name not like 'sqlite_%'")
-    for (name,) in tables.fetchall():
-        connection.execute(f'drop table "{name}"')
-    connection.executescript(content.decode())
+    other = sys.modules["sqlite3"].connect(":memory:")
+    try:
+        other.executescript(content.decode())
+        connection.rollback()
+        other.backup(connection)
+    finally:
+        other.close()
 
 
 def _errors() -> tuple[type[Exception], ...]:

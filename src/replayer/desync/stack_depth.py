@@ -11,21 +11,25 @@ from collections.abc import Callable
 from typing import Any
 
 DEEPER_CALLS = 70
+# By turns, and not first one and then the other: what is different a second later, or by chance, is not taken for the depth.
+DEPTHS = (0, DEEPER_CALLS, 0, DEEPER_CALLS, DEEPER_CALLS, 0, DEEPER_CALLS, 0)
 
 Work = Callable[[], dict[str, Any]]
 
 
 def differs_by_depth(run: Callable[[int], Any]) -> bool:
-    """Return True if the result is another one from DEEPER_CALLS deeper in the stack: two runs from each depth agree.
+    """Return True if each depth of DEPTHS gives one result each time, and not that of the other.
 
     run: returns the result from that many calls deeper, in a new copy of this process; None if there is none.
     """
-    found: list[Any] = []
-    for deeper in (0, 0, DEEPER_CALLS, DEEPER_CALLS):
-        found.append(run(deeper))
-        if found[-1] is None or (len(found) % 2 == 0 and found[-1] != found[-2]):
+    found: dict[int, Any] = {}
+    for deeper in DEPTHS:
+        result = run(deeper)
+        if result is None or result != found.setdefault(deeper, result):
             return False
-    return bool(found[0] != found[-1])
+        if len(found) > 1 and found[0] == found[DEEPER_CALLS]:
+            return False
+    return True
 
 
 def at_depth(deeper: int, work: Work) -> dict[str, Any]:

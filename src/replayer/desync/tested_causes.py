@@ -79,7 +79,9 @@ def between_steps(tape: Tape, tick: int) -> TestedCause | None:
 def _nondeterminism(finding: Finding) -> TestedCause:
     cause = "a non-deterministic step (random draws, time, memory, what a class or a module keeps)"
     if finding.note == STACK_DEPTH:
-        found = "run from two depths, twice each: the same hashes from each depth, and different ones from the other"
+        found = (
+            "run from two depths, four times each: the same hashes from each depth, and different ones from the other"
+        )
         return TestedCause("how deep the stack is when a step is called", found, suspicious=True)
     if finding.note == NOT_DETERMINISTIC:
         return TestedCause(cause, "run again on a fresh simulation, the ticks had different hashes", suspicious=True)

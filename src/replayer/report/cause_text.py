@@ -17,7 +17,7 @@ _FIXED = {
     "split": "load() makes two objects of one; joined again before the step, they give in B the state of A",
     "alone": "only one of the two runs this line",
     "depth": (
-        "how deep the stack is when the step is called: run from two depths, twice each, it gives the same state from "
+        "how deep the stack is when the step is called: run from two depths, four times each, it gives the same state from "
         "each depth, and different ones from the other; this line is in a try that catches a RecursionError"
     ),
 }

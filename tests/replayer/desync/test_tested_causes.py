@@ -208,7 +208,7 @@ def test_a_step_that_depends_on_the_depth_of_the_stack_is_not_called_non_determi
     finding, tested = found(Deep)
     assert finding.note == STACK_DEPTH
     assert tested["how deep the"].suspicious is True
-    assert "twice each: the same hashes from each depth" in tested["how deep the"].found
+    assert "four times each: the same hashes from each depth" in tested["how deep the"].found
     assert "a non-deterministic step" not in tested
     assert tested["hidden state, which"].suspicious is None
 
