@@ -267,7 +267,9 @@ class _Walk:
             self._further(function)
             return
         if is_users(home):  # Others wrap it, as dataclasses do.
-            _ensure_imports_nothing_else(function.__code__)
+            for name in _names_of(function.__code__) & sys.modules.keys():
+                if _is_known(name):
+                    self.visit(sys.modules[name])  # It may import that itself.
             if function.__globals__ is not getattr(sys.modules.get(home), "__dict__", None):
                 raise _UnknownError  # Its globals are in no module.
         texts = (function.__name__, function.__qualname__, function.__doc__)
@@ -375,13 +377,12 @@ def _ensure_stateless(module: str) -> None:
         raise _UnknownError
 
 
-def _ensure_imports_nothing_else(code: CodeType) -> None:
-    """Raise _UnknownError if a function may import such a module itself. Any name of one counts."""
-    if any(name in _HIDING or (name in sys.stdlib_module_names and name not in _STATELESS) for name in code.co_names):
+def _names_of(code: CodeType) -> set[str]:
+    """The names in a function's code. Raise _UnknownError if one is of a module with state, which it may import itself."""
+    names = set(code.co_names)
+    if any(name in _HIDING or (name in sys.stdlib_module_names and name not in _STATELESS) for name in names):
         raise _UnknownError
-    for one in code.co_consts:
-        if isinstance(one, CodeType):
-            _ensure_imports_nothing_else(one)
+    return names.union(*(_names_of(one) for one in code.co_consts if isinstance(one, CodeType)))
 
 
 def _form(array: Any) -> tuple[Any, ...]:

@@ -107,6 +107,15 @@ HIDDEN = {
         "", "sys.path.append('zz')", "'zz' in sys.path", "'zz' in sys.path and sys.path.remove('zz')"
     ),
     "list in sys": flagged("sys.memo = [0]", "sys.memo[0] = 1", "sys.memo[0]", "sys.memo[0] = 0"),
+    "attribute of a stream": flagged(
+        "sys.stdout.flag = 0", "sys.stdout.flag = 1", "sys.stdout.flag", "sys.stdout.flag = 0"
+    ),
+    "name in a library that a step imports": flagged(
+        "def lib():\n    import heapq\n    return vars(heapq)\nlib().update(flag=0)",
+        "lib().update(flag=1)",
+        "lib()['flag']",
+        "lib().update(flag=0)",
+    ),
     "dict in a library": flagged("np.memo = {}", "np.memo.update(a=1)", "np.memo", "np.memo.clear()"),
     "name in a part of a library": flagged("os.path.flag = 0", "os.path.flag = 1", "os.path.flag", "os.path.flag = 0"),
     "attribute of a library's function": flagged(

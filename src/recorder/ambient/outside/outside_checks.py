@@ -78,7 +78,8 @@ def process_checks() -> Iterable[Check]:
     states, environment, folder = _as_plain(generator_states()), dict(os.environ), os.getcwd()  # noqa: PTH109 - quicker than a Path
     threads, settings = threading.active_count(), _settings()
     instance: Any = getattr(random, "_inst", None)
-    holders = [*(vars(module) for module in (sys, builtins)), vars(os.environ), getattr(instance, "__dict__", {})]
+    objects = (os.environ, instance, sys.stdin, sys.stdout, sys.stderr)
+    holders = [vars(sys), vars(builtins), *(getattr(one, "__dict__", {}) for one in objects)]
 
     return (
         *(same_names(holder, open_names(holder)) for holder in holders),
