@@ -254,7 +254,8 @@ def module_name(case: str) -> str:
 def results(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
     """What both ways found in each game that a test of this run asks for."""
     folder = tmp_path_factory.mktemp("games")
-    asked = {getattr(item, "callspec", None) and item.callspec.params.get("case") for item in request.session.items}  # type: ignore[attr-defined]
+    parameters = [getattr(item, "callspec", None) for item in request.session.items if item.path == request.path]
+    asked = {one.params.get("case") for one in parameters if one is not None}
     cases = {"clean": CLEAN} | {case: text for case, text in HIDDEN.items() if case in asked}
     for case, text in cases.items():
         (folder / f"{module_name(case)}.py").write_text(text)
