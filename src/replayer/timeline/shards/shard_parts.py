@@ -11,12 +11,26 @@ from typing import Any
 import attrs
 
 from recorder.errors import RecordingError
-from recorder.scenarios.shards.shards_manifest import MANIFEST_NAME, MANIFEST_VERSION, digest_of, shards_folder
+from recorder.scenarios.shards.shards_manifest import (
+    MANIFEST_NAME,
+    MANIFEST_VERSION,
+    digest_of,
+    shard_tape_name,
+    shards_folder,
+)
 from replayer.tape.tape import Tape
 from replayer.timeline.timeline import Timeline
-from sim.kernel.registry import find_world
+from sim.kernel.registry import UnknownWorldError, find_world
 from sim.kernel.state import Snapshot, State
-from sim.sharding import PartedPlan, Stripes
+from sim.sharding import PartedPlan, ShardsError, Stripes
+
+_FOREIGN_PARTS = (
+    LookupError,
+    ValueError,
+    TypeError,
+    OverflowError,
+    MemoryError,
+)  # What joining parts of no run raises.
 
 
 class ShardTapesError(ValueError):
@@ -81,16 +95,18 @@ class ShardParts:
         with Tape(path) as tape:
             _ensure_same_run(folder, manifest, tape)
             plan = _plan_of(tape)
-        paths = []
-        for entry in manifest["tapes"]:
-            one = folder / Path(entry["name"]).name
+        stripes, paths = _stripes_of(folder / MANIFEST_NAME, manifest, plan), []
+        for shard, entry in enumerate(manifest["tapes"]):
+            one = folder / shard_tape_name(shard)
             if not one.is_file():
                 raise ShardTapesError(f"{one} is missing")
             if one.stat().st_size != entry["bytes"] or digest_of(one) != entry["blake2b"]:
                 raise ShardTapesError(f"{one} is not the file that the manifest names: its content has changed")
             paths.append(one)
-        stripes = Stripes(tuple(manifest["cuts"]), manifest["halo"])
-        return ShardParts(tuple(paths), stripes, manifest["first_tick"], manifest["last_tick"], plan)
+        parts = ShardParts(tuple(paths), stripes, manifest["first_tick"], manifest["last_tick"], plan)
+        if f"{parts.whole_at(parts.last_tick).hash():016x}" != manifest["last_hash"]:
+            raise ShardTapesError(f"{folder} holds no whole: its tapes together have another state at the last tick")
+        return parts
 
     def differences(self, tick: int, replayed: Snapshot) -> list[ShardDifference]:
         """Return the shards whose rows differ from a replayed whole state. Raises ShardTapesError, RecordingError."""
@@ -99,6 +115,8 @@ class ShardParts:
             for shard, recorded in enumerate(parts):
                 part = State(self.plan.part_schema(replayed, self.stripes, shard))
                 self.plan.write_part(replayed, self.stripes, shard, part)
+                if set(recorded) != set(part):
+                    raise ShardTapesError(f"{self.paths[shard]} is not the tape of a shard of this run")
                 if fields := self.plan.differing_fields(recorded, part):
                     first, end = self.stripes.own(shard)
                     found.append(ShardDifference(shard, first, end - 1, fields))
@@ -107,7 +125,12 @@ class ShardParts:
     def whole_at(self, tick: int) -> State:
         """Return the whole state at a tick, from the shards alone. Raises ShardTapesError, RecordingError."""
         with self._parts_at(tick) as parts:
-            return self.plan.join_parts(parts)
+            try:
+                return self.plan.join_parts(parts)
+            except _FOREIGN_PARTS:
+                raise ShardTapesError(
+                    f"{self.paths[0].parent} holds tapes that are not of the shards of one run"
+                ) from None
 
     @contextmanager
     def _parts_at(self, tick: int) -> Iterator[list[Snapshot]]:
@@ -127,15 +150,15 @@ def _read_manifest(path: Path) -> dict[str, Any]:
         raise ShardTapesError(
             f"{path} is missing: the run did not end, so the tapes of its shards are not used"
         ) from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise ShardTapesError(f"{path} cannot be read: {error}") from None
     match manifest:
         case {"version": int(version)} if version != MANIFEST_VERSION:
             raise ShardTapesError(f"{path} has version {version}: expected {MANIFEST_VERSION}")
         case {
             "version": int(), "first_tick": int(), "last_tick": int(), "last_hash": str(), "halo": int(),
-            "cuts": [0, *cuts], "tapes": [*tapes],
-        } if len(cuts) == len(tapes) and all(map(_is_entry, tapes)) and _ascend([0, *cuts]):  # fmt: skip
+            "cuts": [*_], "tapes": [_, *_] as tapes,
+        } if all(map(_is_entry, tapes)):  # fmt: skip
             return dict(manifest)
     raise ShardTapesError(f"{path} is not a manifest of shards")
 
@@ -147,8 +170,16 @@ def _is_entry(entry: Any) -> bool:
     return False
 
 
-def _ascend(cuts: list[Any]) -> bool:
-    return all(isinstance(cut, int) for cut in cuts) and cuts == sorted(set(cuts))
+def _stripes_of(path: Path, manifest: dict[str, Any], plan: PartedPlan) -> Stripes:
+    """The stripes of the plan, for as many shards as there are tapes: the manifest has to name the same."""
+    try:
+        stripes = plan.stripes(len(manifest["tapes"]))
+    except ShardsError:
+        stripes = None
+    named = [entry["name"] for entry in manifest["tapes"]], manifest["cuts"], manifest["halo"]
+    if stripes is None or named != ([*map(shard_tape_name, range(stripes.count))], [*stripes.cuts], stripes.halo):
+        raise ShardTapesError(f"{path} is damaged: it divides the world in another way than the world itself does")
+    return stripes
 
 
 def _ensure_same_run(folder: Path, manifest: dict[str, Any], tape: Tape) -> None:
@@ -163,10 +194,13 @@ def _ensure_same_run(folder: Path, manifest: dict[str, Any], tape: Tape) -> None
 def _plan_of(tape: Tape) -> PartedPlan:
     match tape.meta.get("world"):
         case {"name": str(name), "config": dict(config)}:
-            make = find_world(name).shard_plan
-            if make is not None:
-                plan: PartedPlan = make(config)
-                return plan
+            try:
+                make = find_world(name).shard_plan
+                if make is not None:
+                    plan: PartedPlan = make(config)
+                    return plan
+            except (UnknownWorldError, ValueError) as error:
+                raise ShardTapesError(f"the world of the tape cannot be divided: {error}") from None
     raise ShardTapesError("the world of the tape does not run in shards")
 
 

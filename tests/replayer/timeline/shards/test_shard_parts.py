@@ -13,7 +13,7 @@ import pytest
 import replayer.commands.main
 from recorder import Recorder
 from recorder.scenarios.shards.shard_tapes import shard_tapes_beside
-from recorder.scenarios.shards.shards_manifest import shards_folder
+from recorder.scenarios.shards.shards_manifest import digest_of, shards_folder
 from replayer.timeline.shards.shard_parts import ShardParts, ShardTapesError
 from sim.scenario.scenario_file import load_scenario
 from sim.worlds.meadow import WORLD, Meadow
@@ -98,6 +98,13 @@ def damage(folder: Path, change: Callable[[dict[str, Any]], Any]) -> None:
     (folder / "manifest.json").write_text(json.dumps(manifest))
 
 
+def replace(folder: Path, other: Path) -> None:
+    """Put another tape in the place of that of shard 0, with the size and the digest that it has."""
+    (folder / "shard-0.tape").write_bytes(other.read_bytes())
+    facts = {"bytes": other.stat().st_size, "blake2b": digest_of(other)}
+    damage(folder, lambda one: one["tapes"][0].update(facts))
+
+
 BAD: dict[str, tuple[Callable[[Path], Any], str]] = {
     "a tape is missing": (lambda folder: (folder / "shard-2.tape").unlink(), r"shard-2\.tape is missing"),
     "a tape is cut": (
@@ -111,8 +118,23 @@ BAD: dict[str, tuple[Callable[[Path], Any], str]] = {
     "no manifest": (lambda folder: (folder / "manifest.json").unlink(), "the run did not end"),
     "half a manifest": (lambda folder: (folder / "manifest.json").write_text('{"version": 1,'), "cannot be read"),
     "another version": (lambda folder: damage(folder, lambda one: one.update(version=9)), "has version 9: expected 1"),
-    "a shard too few": (lambda folder: damage(folder, lambda one: one["tapes"].pop()), "is not a manifest of shards"),
-    "cuts of text": (lambda folder: damage(folder, lambda one: one.update(cuts=[0, "a", 3, 4])), "not a manifest"),
+    "a shard too few": (lambda folder: damage(folder, lambda one: one["tapes"].pop()), "divides the world in another"),
+    "cuts of text": (lambda folder: damage(folder, lambda one: one.update(cuts=[0, "a", 3, 4])), "in another way"),
+    "other cuts": (lambda folder: damage(folder, lambda one: one.update(cuts=[0, 15, 32, 48])), "in another way"),
+    "cuts beyond": (lambda folder: damage(folder, lambda one: one.update(cuts=[0, 16, 32, 10**30])), "in another way"),
+    "another halo": (lambda folder: damage(folder, lambda one: one.update(halo=-5)), "in another way"),
+    "no tapes": (lambda folder: damage(folder, lambda one: one.update(tapes=[], cuts=[0])), "not a manifest of shards"),
+    "tapes in another order": (lambda folder: damage(folder, lambda one: one["tapes"].reverse()), "in another way"),
+    "too many shards": (lambda folder: damage(folder, lambda one: one.update(tapes=one["tapes"] * 99)), "another way"),
+    "a deep manifest": (lambda folder: (folder / "manifest.json").write_text("[" * 100_000), "cannot be read"),
+    "a shard twice, and a digest that fits": (
+        lambda folder: replace(folder, folder / "shard-1.tape"),
+        "no whole|one run",
+    ),
+    "the whole as a shard": (
+        lambda folder: replace(folder, folder.parent / "run.tape"),
+        "not of the shards of one run",
+    ),
     "of another run": (lambda folder: damage(folder, lambda one: one.update(last_hash="0")), "belongs to another run"),
 }
 
