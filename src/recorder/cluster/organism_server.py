@@ -120,7 +120,7 @@ class OrganismServer:
         for worker, one in enumerate(requests):
             stats = self._stats.setdefault(worker, dict.fromkeys(_COUNTED, 0))
             for name, figure in zip(_COUNTED, (1, int(one.figures[:, 0].sum()), len(one.mothers)), strict=True):
-                stats[name] += figure
+                stats[name] = stats.get(name, 0) + figure  # A manifest may lack a figure.
         return Requests.merged(requests)
 
     def _assign(self, tick: int) -> None:

@@ -207,6 +207,8 @@ def _checkpoint_of(path: Path, plain: Mapping[str, Any]) -> WholeCheckpoint:
         )
         for part in plain["parts"]
     )
+    if not parts:
+        raise WholeCheckpointError(f"{path} is damaged: it names no part")
     if not all(_PART_NAME.fullmatch(part.name) for part in parts):
         raise WholeCheckpointError(f"{path} is damaged: a part lies outside of its folder")
     checkpoint = WholeCheckpoint(

@@ -217,6 +217,7 @@ def test_a_run_begins_at_the_checkpoint_before_a_damaged_one(folder: Path) -> No
         (lambda plain: plain["seed_bank_data"][0].update(program="eat"), "expected a program of 4"),
         (lambda plain: plain["organism_data"].popitem(), "its registry and its parts differ in organism"),
         (lambda plain: plain["parts"].pop(), "its state has the hash"),
+        (lambda plain: plain.update(parts=[]), "it names no part"),
         (lambda plain: plain.pop("seed_bank_data"), "KeyError"),
         (lambda plain: plain["metadata"].update(config={"world": "organisms", "slice": 0}), "slice"),
     ],
@@ -226,6 +227,13 @@ def test_a_manifest_that_was_changed_does_not_restore(change: Callable[[Any], No
     edit(manifest(folder), change, signed=False)
     with pytest.raises(WholeCheckpointError, match=reason):
         restore_whole(read_manifest(manifest(folder)))
+
+
+def test_a_manifest_without_a_figure_of_a_worker_begins_a_run(folder: Path) -> None:
+    edit(manifest(folder), lambda plain: plain["worker_stats"]["0"].pop("steps"))
+    with OrganismCluster(CONFIG, 3, folder=folder) as cluster:
+        advance(cluster.simulation, 22)
+        assert cluster.describe()[0].worker_stats[0]["steps"] == 2
 
 
 def test_an_assignment_of_an_unknown_organism_is_a_warning_that_names_it(folder: Path) -> None:
