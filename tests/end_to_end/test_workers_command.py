@@ -69,6 +69,8 @@ def test_a_run_is_recorded_listed_and_continued(capsys: pytest.CaptureFixture[st
         ("run small.toml --workers 2 --blame phases", "run in another process"),
         ("run roles.toml --workers 2", "has a table [scenario], which runs in one process"),
         ("run small.toml --workers 2 --checkpoints small.toml", "small.toml"),
+        ("run small.toml --workers 2 --checkpoints whole --shards 2", "does not run in shards"),
+        ("run small.toml --workers 2 --checkpoints whole -o none/a.tape", "none"),
     ],
 )
 def test_a_mistake_gets_one_line_and_writes_nothing(

@@ -23,7 +23,7 @@ from recorder.cluster.whole_checkpoint import (
     read_parts,
 )
 from recorder.exit_codes import UsageError
-from recorder.storage.atomic_file import make_folder
+from recorder.storage.atomic_file import is_called, make_folder
 
 LOCK_NAME = ".lock"
 _OWN_NAME = re.compile(r"(checkpoint_\d{12,}_\d+)(?:_worker\d+\.bin|_server\.json)(\.[0-9a-f]{16}\.part)?")
@@ -79,6 +79,7 @@ class CheckpointFolder:
 
     def __init__(self, path: Path) -> None:
         """Make the folder, if there is none, and lock it. Raises UsageError if another run has it; OSError."""
+        self._is_new = not path.exists()
         make_folder(path)
         self.path = path
         self._lock = os.open(path / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
@@ -88,13 +89,24 @@ class CheckpointFolder:
             os.close(self._lock)
             if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
                 raise
-            raise UsageError(f"{path} is in use by another run: choose a different folder for checkpoints") from None
+            raise _in_use(path) from None
+        if not is_called(self._lock, path / LOCK_NAME):  # That run has just ended, and removed the folder.
+            os.close(self._lock)
+            raise _in_use(path)
 
     def close(self) -> None:
-        """Unlock the folder."""
+        """Unlock the folder; one that this run made and wrote nothing to is removed."""
         if self._lock >= 0:
+            if self._is_new:
+                self._remove_empty()
             os.close(self._lock)
             self._lock = -1
+
+    def _remove_empty(self) -> None:
+        with contextlib.suppress(OSError):
+            if [path.name for path in self.path.iterdir()] == [LOCK_NAME]:
+                (self.path / LOCK_NAME).unlink()
+                self.path.rmdir()
 
     def last_epoch(self) -> int:
         """The largest epoch in the names of files of checkpoints, also of damaged ones; 0 without any. Raises OSError.
@@ -113,3 +125,7 @@ class CheckpointFolder:
             for name in names:
                 if name[2] is not None or name[1] not in whole:
                     (self.path / name[0]).unlink(missing_ok=True)
+
+
+def _in_use(path: Path) -> UsageError:
+    return UsageError(f"{path} is in use by another run: choose a different folder for checkpoints")
