@@ -8,6 +8,7 @@ Invariants:
 
 from __future__ import annotations
 
+import copy
 import time
 import uuid
 from array import array
@@ -219,7 +220,7 @@ class OrganismCluster:
         self._inputs.pop(tick, None)  # Those of a step that was interrupted, and its hash.
         del self._hashes[tick - self._first_tick :]
         if inputs:
-            self._inputs[tick] = inputs
+            self._inputs[tick] = copy.deepcopy(inputs)  # A caller may use the same object for the next tick.
         for attempt in range(ATTEMPTS_MAX):
             try:
                 self.simulation.state.restore(self._make(tick))
@@ -233,7 +234,15 @@ class OrganismCluster:
             self._save_in_passing()
 
     def _ensure_at_tick(self) -> None:
-        """Bring the server to the driver's tick; after an interrupt in a step or a recovery it may be elsewhere."""
+        """Bring the server to the driver's tick; after an interrupt in a step or a recovery it may be elsewhere.
+
+        Raises ClusterError if the state is not one that this cluster made: the server would not know of the change.
+        """
+        number = self.tick - self._first_tick
+        if not 0 <= number < len(self._hashes) or self.simulation.state.hash() != self._hashes[number]:
+            raise ClusterError(
+                f"the state at tick {self.tick:,} was changed from outside: a cluster cannot continue from it"
+            )
         if self._server_tick != self.tick:
             self._recover("a step was interrupted", 0)
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import recorder
-from recorder.cluster import OrganismCluster
+from recorder.cluster import ClusterError, OrganismCluster
 from recorder.cluster.assignments import Assignments
 from recorder.cluster.organism_worker import OrganismWorker, no_bodies
 from recorder.exit_codes import UsageError
@@ -133,3 +133,26 @@ def test_assignments_are_kept_wanted_and_balanced() -> None:
     assignments.follow([1, 4, 7, 9], {9: 0})
     assignments.balance()
     assert sorted(map(len, assignments.by_worker())) == [1, 1, 2]
+
+
+def test_a_state_that_was_changed_from_outside_is_an_error() -> None:
+    """The server would not know of the change; going back to a tick that it made is none."""
+    with OrganismCluster(CONFIG, 2) as cluster:
+        advance(cluster.simulation, 3)
+        third = cluster.simulation.state.snapshot()
+        advance(cluster.simulation, 6)
+        sixth = cluster.simulation.state.snapshot()
+        other = Organisms(CONFIG)
+        other.state.restore(third)
+        for _ in range(9):
+            other.step(None)
+        for changed in (third, other.state.snapshot()):
+            cluster.simulation.state.restore(changed)
+            cluster.simulation.state["pool"][...] += 1 if changed is third else 0
+            with pytest.raises(ClusterError, match="was changed from outside"):
+                cluster.simulation.step(None)
+        cluster.simulation.state.restore(sixth)
+        advance(cluster.simulation, 7)
+        cluster.simulation.state.restore(third)
+        with pytest.warns(recorder.RecordingWarning, match="back to the beginning"):
+            advance(cluster.simulation, 7)

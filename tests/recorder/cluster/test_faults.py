@@ -16,6 +16,7 @@ from recorder.cluster.actor_engine import Role
 from recorder.cluster.organism_worker import run_worker
 from recorder.cluster.process_actors import PipeChannel, ProcessActor, ProcessEngine
 from sim.kernel.state import State
+from sim.worlds.organisms import Organisms
 
 from cluster_runs import CONFIG, advance, ensure_all_whole, plain_hashes
 from dying_actors import Death, DyingEngine, hang_once, run_with_kills
@@ -60,6 +61,19 @@ def test_without_checkpoints_a_run_goes_back_to_its_beginning() -> None:
         advance(cluster.simulation, 9)
     assert notices[0].startswith("worker 0 (process ")
     assert notices[0].endswith("back to the beginning of this run at tick 0, 7 ticks are made again")
+
+
+def test_inputs_that_the_caller_changes_later_are_made_again_as_they_were() -> None:
+    """As a loop does that fills the same list for each tick."""
+    plain, gift = Organisms(CONFIG), [{"kind": "feed", "amount": 0}]
+    with OrganismCluster(CONFIG, 2, on_notice=lambda _: None) as cluster:
+        for tick in range(8):
+            gift[0]["amount"] = 100 * tick + 1
+            if tick == 5:
+                os.kill(cluster.describe()[1][1], signal.SIGKILL)
+            for world in (plain, cluster.simulation):
+                world.step(gift)
+            assert cluster.simulation.state.hash() == plain.state.hash()
 
 
 def test_all_processes_killed_at_once(tmp_path: Path) -> None:
