@@ -8,6 +8,7 @@ import pytest
 
 import recorder.commands.main
 import replayer.commands.main
+from recorder.scenarios.shards.shards_manifest import joined_by
 from replayer import Tape
 
 from oracle.command_lines import assert_one_line, files, run
@@ -42,8 +43,34 @@ def test_the_tape_is_that_of_one_process(capsys: pytest.CaptureFixture[str]) -> 
     assert run(replayer.commands.main.main, "diff one.tape many.tape.shards/manifest.json") == 0
     assert run(replayer.commands.main.main, "seek many.tape.shards --tick 9") == 0
     assert "tick 9 of many.tape: " in capsys.readouterr().out
+    for line in (
+        "tail many.tape.shards -n 1 --no-follow",
+        "index many.tape.shards",
+        "follow many.tape.shards --no-wait",
+    ):
+        assert run(replayer.commands.main.main, line) == 0, line
+    capsys.readouterr()
+    assert run(replayer.commands.main.main, "ls many.tape.shards") == 0
+    assert "many.tape.shards: 2 runs" in capsys.readouterr().out
     assert record("resume many.tape --ticks 33 -q") == 0
     assert run(replayer.commands.main.main, "verify many.tape") == 0
+
+
+def test_a_folder_of_data_that_is_called_so_is_no_manifest_of_shards(capsys: pytest.CaptureFixture[str]) -> None:
+    """A data set has a manifest of its own: no second one is written beside it."""
+    assert record("run boom-and-crash --ticks 5 -q -o one.tape") == 0
+    assert run(replayer.commands.main.main, "extract one.tape -o data.shards") == 0
+    before = files(Path())
+    capsys.readouterr()
+    Path("data").write_text("a file")
+    assert run(replayer.commands.main.main, "extract one.tape -o data.shards --stride 2") == 2
+    Path("data").unlink()
+    assert run(replayer.commands.main.main, "extract one.tape -o data.shards --stride 2") == 2
+    assert files(Path()) == before
+    assert joined_by(Path("data.shards")) == Path("data.shards")
+    Path(".shards").mkdir()
+    Path(".shards/manifest.json").write_text("{}")
+    assert joined_by(Path(".shards")) == Path(".shards")
 
 
 @pytest.mark.parametrize(

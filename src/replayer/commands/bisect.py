@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from recorder.console.argument_types import LocalPath, Positive
+from recorder.console.argument_types import Positive
 from recorder.console.output import print_json, say_on_stderr
 from recorder.console.progress import progress_bar
 from recorder.exit_codes import DIFFERS, UsageError
@@ -20,7 +20,7 @@ from recorder.processes.pool import processor_count
 from recorder.text import counted
 from recorder.visible_text import print_visible
 from replayer.commands.arguments import newest_tape, ready_tape
-from replayer.commands.options import Json, Sim
+from replayer.commands.options import Json, LocalTape, Sim
 from replayer.diagnose.bisect.commit_run import CommitRunner
 from replayer.diagnose.bisect.repository import Commit, Repository, RepositoryError
 from replayer.diagnose.bisect.search import BisectError, Bisection, SuspectCommit, TriedCommit, search
@@ -32,7 +32,7 @@ _PROCESS = "replayer.commands.bisect_process"
 
 
 def bisect(
-    tape: LocalPath | None = None,
+    tape: LocalTape | None = None,
     /,
     *,
     good: Annotated[str, Parameter(name="--good")],

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from recorder.console.argument_types import LocalPath, Positive
+from recorder.console.argument_types import Positive
 from recorder.console.engine_option import EngineOption, engine_arguments
 from recorder.console.output import print_json
 from recorder.console.progress import progress_bar
@@ -17,7 +17,7 @@ from recorder.storage.os_errors import reading
 from recorder.text import counted
 from recorder.visible_text import print_visible
 from replayer.commands.arguments import factory_of, newest_tape, ready_tape
-from replayer.commands.options import Json, Output, Sim
+from replayer.commands.options import Json, LocalTape, Output, Sim
 from replayer.diagnose.certify.certificate import (
     CertificateError,
     certificate_of,
@@ -39,7 +39,7 @@ _Factor = Literal["hash-seed", "simd", "threads", "blas-kernel"]
 
 
 def certify_tape(
-    tape: LocalPath | None = None,
+    tape: LocalTape | None = None,
     /,
     *,
     sim: Sim = None,

@@ -22,7 +22,7 @@ from recorder.storage.os_errors import reading
 from recorder.text import bytes_text, counted
 from recorder.visible_text import print_visible
 from replayer.commands.arguments import choose, factory_of
-from replayer.commands.options import Json, Sim, TapePath
+from replayer.commands.options import Json, PlacePath, Sim, TapePath
 from replayer.datasets.extract import Extraction, extract
 from replayer.datasets.request import ExtractionError, ExtractionWarning, Request, list_tapes, read_range, read_splits
 from replayer.datasets.stores.store_formats import FileFormat
@@ -37,7 +37,7 @@ _Tapes = Annotated[
     TapePath, Parameter(help="The tapes, or folders of tapes. By default the newest tape in recordings/.")
 ]
 _Output = Annotated[
-    TapePath,
+    PlacePath,
     Parameter(name=["--output", "-o"], help="The folder or URL for the data set, which must not exist yet."),
 ]
 _Stride = Annotated[Positive, Parameter(help="Take one sample every N ticks.")]

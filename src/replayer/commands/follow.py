@@ -7,14 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from recorder.console.argument_types import LocalPath
 from recorder.console.broken_pipes import ensure_reader
 from recorder.console.output import print_result
 from recorder.errors import SimulationFailedError
 from recorder.exit_codes import CORRUPT, DIFFERS, INCOMPLETE, SAME
 from recorder.storage.os_errors import reading
 from replayer.commands.arguments import factory_of, newest_tape
-from replayer.commands.options import DumpFolder, Json, Sim
+from replayer.commands.options import DumpFolder, Json, LocalTape, Sim
 from replayer.commands.verify import is_desync
 from replayer.desync.finding import Finding
 from replayer.desync.object_diff import named_fields
@@ -25,7 +24,7 @@ from replayer.value_text import plain_text, tick_range
 
 
 def follow(
-    tape: LocalPath | None = None,
+    tape: LocalTape | None = None,
     /,
     *,
     wait: bool = True,

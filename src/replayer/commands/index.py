@@ -6,7 +6,6 @@ from typing import Any
 
 import attrs
 
-from recorder.console.argument_types import LocalPath
 from recorder.console.output import print_json
 from recorder.console.progress import progress_bar
 from recorder.exit_codes import DIFFERS, INCOMPLETE, SAME, UsageError
@@ -14,14 +13,14 @@ from recorder.storage.os_errors import reading, writing
 from recorder.text import counted
 from recorder.visible_text import print_visible
 from replayer.commands.arguments import ensure_states, factory_of, newest_tape, note_losses, note_version
-from replayer.commands.options import Json, Sim
+from replayer.commands.options import Json, LocalTape, Sim
 from replayer.search.lookup.lookup_file import lookup_path, stored, write_lookup
 from replayer.search.lookup.make_lookup import Measured, interval_starts, measured_intervals
 from replayer.timeline.timeline import Timeline
 from replayer.value_text import plain_text, tick_range
 
 
-def index(tape: LocalPath | None = None, /, *, as_json: Json = False, sim: Sim = None) -> int:
+def index(tape: LocalTape | None = None, /, *, as_json: Json = False, sim: Sim = None) -> int:
     """Write the lookup file of a tape, with which replay find and replay who skip intervals.
 
     Examples:

@@ -28,7 +28,7 @@ from replayer.commands.arguments import RECORDINGS_FOLDER
 from replayer.commands.export import PICTURES, load_drawing
 from replayer.commands.ls_filters import RunFilters
 from replayer.commands.ls_table import run_facts, run_lines, statistics_facts, statistics_lines
-from replayer.commands.options import Json, TapePath
+from replayer.commands.options import Json, PlacePath
 from replayer.status import STATUS_CODES
 from replayer.value_text import plain_text
 
@@ -38,7 +38,7 @@ CODES = {**STATUS_CODES, "unreadable": UNREADABLE}
 
 
 def ls(
-    folder: TapePath = Path(RECORDINGS_FOLDER),
+    folder: PlacePath = Path(RECORDINGS_FOLDER),
     /,
     *,
     filters: Annotated[RunFilters | None, Parameter(name="*")] = None,

@@ -6,13 +6,13 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from recorder.console.argument_types import LocalPath, NotNegative
+from recorder.console.argument_types import NotNegative
 from recorder.console.broken_pipes import ensure_reader
 from recorder.console.output import print_result
 from recorder.exit_codes import CORRUPT, SAME
 from recorder.storage.os_errors import reading
 from replayer.commands.arguments import newest_tape
-from replayer.commands.options import Json
+from replayer.commands.options import Json, LocalTape
 from replayer.follow.idle_wait import Waiting
 from replayer.follow.tail import Tail
 from replayer.report.tail_text import tail_lines
@@ -21,7 +21,7 @@ from replayer.tape.tape import Tape
 
 
 def tail(
-    tape: LocalPath | None = None,
+    tape: LocalTape | None = None,
     /,
     *,
     last: Annotated[NotNegative, Parameter(name=["--last", "-n"])] = 10,

@@ -14,10 +14,14 @@ def shards_folder(tape: Path) -> Path:
 
 
 def joined_by(path: Path) -> Path:
-    """Return the tape of the whole that a manifest, or the folder with one, joins; another path as it is."""
+    """Return the tape of the whole that a manifest, or the folder with one, joins; another path as it is.
+
+    Any folder may be called so, also one of tapes or of data with a manifest of its own: there is no such tape beside it.
+    """
     folder = path.parent if path.name == MANIFEST_NAME else path
-    if folder.name.endswith(FOLDER_SUFFIX) and (folder / MANIFEST_NAME).is_file():
-        return folder.with_name(folder.name.removesuffix(FOLDER_SUFFIX))
+    if folder.name.endswith(FOLDER_SUFFIX) and folder.name != FOLDER_SUFFIX and (folder / MANIFEST_NAME).is_file():
+        whole = folder.with_name(folder.name.removesuffix(FOLDER_SUFFIX))
+        return whole if whole.is_file() else path
     return path
 
 
