@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
 
 import pytest
 
 import recorder.commands.main
 import replayer.commands.main
+from recorder.processes.shards.shard_processes import ShardProcesses
 from recorder.scenarios.shards.shards_manifest import joined_by
 from replayer import Tape
+from sim.sharding import Piece
+from sim.worlds.meadow.shards.meadow_shard import StepOrder
 
 from oracle.command_lines import assert_one_line, files, run
 
@@ -54,6 +59,28 @@ def test_the_tape_is_that_of_one_process(capsys: pytest.CaptureFixture[str]) -> 
     assert "many.tape.shards: 2 runs" in capsys.readouterr().out
     assert record("resume many.tape --ticks 33 -q") == 0
     assert run(replayer.commands.main.main, "verify many.tape") == 0
+
+
+def test_a_shard_that_always_ends_is_one_line_and_the_ticks_before_are_kept(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The tape is sealed, and continues in one process."""
+    step = ShardProcesses.step
+
+    def dying_step(self: ShardProcesses, inputs: StepOrder) -> list[Piece]:
+        if self.steps_left == 0:
+            os.kill(self.process_ids[1], signal.SIGKILL)
+        ShardProcesses.steps_left = max(self.steps_left - 1, 0)
+        return step(self, inputs)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ShardProcesses, "steps_left", 3, raising=False)
+        patch.setattr(ShardProcesses, "step", dying_step)
+        assert record("run boom-and-crash --ticks 9 -q -o many.tape --shards 2") == 3
+    assert_one_line(capsys.readouterr(), "--shards: shard 1 of 2 ended with exit code -9, each time")
+    assert run(replayer.commands.main.main, "verify many.tape") == 0
+    assert "all 4 ticks match" in capsys.readouterr().out
+    assert record("resume many.tape --ticks 9 -q") == 0
 
 
 def test_a_folder_of_data_that_is_called_so_is_no_manifest_of_shards(capsys: pytest.CaptureFixture[str]) -> None:

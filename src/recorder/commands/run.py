@@ -51,7 +51,7 @@ from recorder.runs.input_source import InputSource, input_source_of, read_player
 from recorder.runs.mode_probe import choose_mode
 from recorder.scenarios.batch import ticks_of
 from recorder.scenarios.checkpoints import resume_checkpoint
-from recorder.scenarios.shards.sharded_scenario import in_shards
+from recorder.scenarios.shards.sharded_scenario import in_shards, lost_shards_in_one_line
 from recorder.scenarios.shards.shards_manifest import shards_folder
 from recorder.scenarios.start import begin_tape, options_of, players_from
 from recorder.scenarios.violation_watch import ViolationWatch
@@ -158,7 +158,8 @@ def _record(
 ) -> int:
     """Record up to the last tick, beside a page and an upload if they are wanted; return the exit code."""
     violations, path = ViolationWatch(notes), Path(recorder.path)
-    with page_beside(path, sim, wanted=live) as page, upload_beside(path, upload, quiet=quiet):
+    beside = page_beside(path, sim, wanted=live), upload_beside(path, upload, quiet=quiet)
+    with lost_shards_in_one_line(), beside[0] as page, beside[1]:
         code = run_watched(recorder, input_source, tick_count, violations, quiet=quiet, ticks_a_second=realtime)
         code = code or report_violations(violations, path, loaded, players, input_source, quiet=quiet)
         page.stay(code)

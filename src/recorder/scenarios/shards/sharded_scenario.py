@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import attrs
 
-from recorder.exit_codes import UsageError
+from recorder.exit_codes import INCOMPLETE, UsageError
 from recorder.processes.shards.shard_processes import ShardProcesses
 from sim.kernel.registry import Config
 from sim.kernel.simulation import Simulation
 from sim.scenario.scenario_file import Scenario
-from sim.sharding import ShardsError
+from sim.sharding import ShardLostError, ShardsError
 
 
 def in_shards(loaded: Scenario, count: int | None) -> Scenario:
@@ -31,3 +34,12 @@ def in_shards(loaded: Scenario, count: int | None) -> Scenario:
             raise UsageError(f"--shards: {error}") from None
 
     return attrs.evolve(loaded, world=attrs.evolve(loaded.world, make=make_in_shards))
+
+
+@contextmanager
+def lost_shards_in_one_line() -> Iterator[None]:
+    """Raise UsageError for a shard that ended too often in one tick."""
+    try:
+        yield
+    except ShardLostError as error:
+        raise UsageError(f"--shards: {error}, each time that it was started in this tick", INCOMPLETE) from None
