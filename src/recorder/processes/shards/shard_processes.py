@@ -11,12 +11,15 @@ from __future__ import annotations
 import multiprocessing
 import os
 from collections.abc import Sequence
+from contextlib import nullcontext
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
+from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 import attrs
 
+from recorder.processes.spawn_pool import without_main
 from recorder.processes.worker_pipes import begin_as_worker, starting
 from sim.kernel.state import Snapshot
 from sim.sharding import Piece, Shard, ShardLostError, ShardPlan, Stripes
@@ -59,6 +62,7 @@ class ShardProcesses:
         """See ShardEngine."""
         self.close()
         context = multiprocessing.get_context("spawn")
+        is_of_main = b"__main__" in bytes(ForkingPickler.dumps(plan))  # Else no script is run again in each shard.
         ends: dict[tuple[int, int], Connection] = {}
         for first in range(stripes.count):
             for second in range(first + 1, stripes.count):
@@ -69,7 +73,7 @@ class ShardProcesses:
                 peers = {other: ends[number, other] for other in range(stripes.count) if other != number}
                 arguments = (os.getpid(), plan, stripes, number, theirs, peers)
                 process = context.Process(target=_live, args=arguments, name=f"shard {number}", daemon=True)
-                with starting():
+                with starting(), nullcontext() if is_of_main else without_main():
                     process.start()
                     self._workers.append(_Worker(process, ours))
                 theirs.close()

@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 import random
 import signal
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +17,7 @@ from split_columns import Column, ColumnPlan
 from recorder.processes.shards.shard_processes import ShardProcesses
 from sim.scenario.scenario_file import load_scenario
 from sim.sharding import ShardRun
-from sim.worlds.meadow import WORLD
+from sim.worlds.meadow import WORLD, Meadow
 
 
 def is_running(process: int) -> bool:
@@ -54,3 +57,23 @@ def test_what_a_shard_raises_reaches_the_caller_and_ends_all() -> None:
     assert column.state.hash() == before
     assert not any(is_running(process) for process in processes)
     run.close()
+
+
+UNGUARDED = """
+from recorder.processes.shards.shard_processes import ShardProcesses
+from sim.scenario.scenario_file import load_scenario
+from sim.worlds.meadow.shards.sharded_meadow import ShardedMeadow
+
+meadow = ShardedMeadow(load_scenario("boom-and-crash").config, 2, engine=ShardProcesses())
+meadow.step(None)
+print(meadow.state.hash(), meadow.shards.restarts)
+"""
+
+
+def test_a_script_without_a_guard_is_not_run_again_in_each_shard(tmp_path: Path) -> None:
+    """The plan is of a module, so the shards need nothing of the script."""
+    (tmp_path / "script.py").write_text(UNGUARDED)
+    done = subprocess.run([sys.executable, tmp_path / "script.py"], capture_output=True, text=True, check=False)
+    plain = Meadow(load_scenario("boom-and-crash").config)
+    plain.step(None)
+    assert (done.stdout, done.stderr) == (f"{plain.state.hash()} 0\n", "")
