@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from replayer import Tape
+from simulation_flight_recorder_names import BEGINS
 
 from oracle.command_lines import TINY
 
@@ -124,12 +125,16 @@ def test_ctrl_c_while_the_program_starts_is_quiet(
     (folder / package / "commands").mkdir(parents=True)
     (folder / package / "commands" / "__init__.py").touch()
     interrupting = INTERRUPTING.replace("raise ImportError", "os._exit(0)  # ") if ignored else INTERRUPTING
-    (folder / package / "__init__.py").write_text("" if late else interrupting)
+    begin = f'{BEGINS[package].decode()}"""\n'
+    (folder / package / "__init__.py").write_text(begin if late else begin + interrupting)
     (folder / package / "commands" / "main.py").write_text(
         f"def load(_):\n    {interrupting.strip().replace(chr(10), chr(10) + '    ')}\n"
     )
     before = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); " if ignored else ""
-    program = f"{before}import simulation_flight_recorder; simulation_flight_recorder.{command}()"
+    here = (
+        "import os, simulation_flight_recorder_names as names; names.FOLDER = os.getcwd(); "  # Else they are not ours.
+    )
+    program = f"{before}{here}import simulation_flight_recorder; simulation_flight_recorder.{command}()"
     finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (finished.returncode, finished.stdout, finished.stderr) == (0 if ignored else 130, "", "")
 

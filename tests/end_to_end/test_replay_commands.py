@@ -245,8 +245,8 @@ def test_tail_of_an_unfinished_tape_stops_with_no_follow(capsys: pytest.CaptureF
     die("mine.tape", 33)
     assert run(replayer.commands.main.main, "tail mine.tape --no-follow --last 2") == 3
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split("  ")[0] for line in lines] == ["… 27 ticks before these", "tick 28", "tick 29"]
-    assert lines[-1].endswith("[[9, 29]]")
+    assert [line.split("  ")[0] for line in lines] == ["… 31 ticks before these", "tick 32", "tick 33"]
+    assert lines[-1].endswith("[[13, 33]]")  # From the journal.
 
 
 def test_tail_names_what_is_missing(capsys: pytest.CaptureFixture[str]) -> None:

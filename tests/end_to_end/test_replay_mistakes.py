@@ -357,7 +357,7 @@ def test_numbers_of_a_progress_bar_are_whole_in_a_narrow_terminal(
 ) -> None:
     """The bar is shortened first."""
     monkeypatch.setattr(
-        recorder.console.progress, "Console", lambda **_: Console(width=width, force_terminal=True, stderr=True)
+        recorder.console.progress, "_terminal", lambda: Console(width=width, force_terminal=True, stderr=True)
     )
     with recorder.console.progress.progress_bar("verifying", 100_000, quiet=False) as show:
         show(12_345)

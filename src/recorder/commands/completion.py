@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Literal
 
 import recorder.commands.main
@@ -20,4 +21,5 @@ def completion(shell: Literal["bash", "zsh", "fish"], /) -> None:
     shell
         The shell that the script is for.
     """
-    print(recorder.commands.main.load([]).generate_completion(prog_name="record", shell=shell))
+    script = recorder.commands.main.load([]).generate_completion(prog_name="record", shell=shell)
+    sys.stdout.write(f"{script}\n")  # As it is: it is for a shell.

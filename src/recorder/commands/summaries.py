@@ -11,4 +11,5 @@ SUMMARIES = {
     "upload": "Upload a tape to a URL; if it is being recorded, each file as soon as it is finished.",
     "scenarios": "List the bundled scenarios, each with its description.",
     "checkpoints": "List the checkpoints of runs, the last written first.",
+    "completion": "Print a script with which the tab key completes the commands and options of record.",
 }

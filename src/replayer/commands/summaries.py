@@ -34,4 +34,5 @@ SUMMARIES = {
     "ls": "List the runs of a folder, all or some of them, or print their statistics.",
     "view": "Look at a tape in the browser: scrub, play, maps, tables, curves; two tapes side by side; the runs of a folder.",
     "render": "Draw what the page of replay view shows of a tick or a range of ticks.",
+    "completion": "Print a script with which the tab key completes the commands and options of replay.",
 }

@@ -29,6 +29,7 @@ from sim.kernel.exactness import Level
 from sim.kernel.registry import UnknownWorldError
 from sim.kernel.simulation import ArenaOfSaved, Simulation, inner_of, restore
 from sim.kernel.state import Snapshot, State
+from sim.user_warning import warn_user
 
 NEAR_STATES_MAX = 64  # A seek to at most this many ticks back keeps all states on its way, see _run_to.
 KEPT_STATES_MAX = (
@@ -164,12 +165,22 @@ class Cursor:
         self.put(tick, reached.snapshot)
         return Arrival(tick, reached.state_hash, reached.start_tick, 0, reached.applied_ticks)
 
-    def take_recorded(self, tick: int) -> Arrival | None:
-        """Go to tick by its recorded changes, after steps led elsewhere; None if there are none. Later seeks take no step."""
+    def take_recorded(self, tick: int, *, tells: bool = False) -> Arrival | None:
+        """Go to tick by its recorded changes, after steps led elsewhere; None if there are none. Later seeks take no step.
+
+        tells: warn, once, that what is shown is not what the steps give.
+        """
         if not self.tape.logs_changes or self._is_canonical:
             return None
-        self.steps_differ = True
-        return self._seek_by_changes(tick)
+        was_told, self.steps_differ = self.steps_differ, True
+        arrival = self._seek_by_changes(tick)
+        if tells and not was_told and arrival is not None:
+            warn_user(
+                f"{self.tape.path}: the steps to tick {tick:,} give another state than the recorded one; "
+                "the recorded changes are shown from here on, and replay verify tells what differs",
+                UserWarning,
+            )
+        return arrival
 
     def place_before(self, tick: int) -> int:
         """Load the nearest readable keyframe at or before tick, and return its tick.

@@ -37,7 +37,6 @@ from replayer.timeline.shown_page import ShownAsPage
 from replayer.timeline.snapshots import Snapshots, from_tick
 from sim.kernel.simulation import Simulation, inner_of, subject_of
 from sim.kernel.state import Snapshot, State
-from sim.user_warning import warn_user
 
 if TYPE_CHECKING:
     from replayer.timeline.verify import VerificationReport
@@ -358,14 +357,7 @@ class Timeline(AskedTimeline, BranchedTimeline, RenderedAsHtml, ShownAsPage):
                 cursor.reclaim()
             return cursor.seek(tick, progress, cancelled)
         except MismatchError as mismatch:
-            was_told = cursor.steps_differ
-            if (arrival := cursor.take_recorded(tick)) is not None:
-                if not was_told:
-                    warn_user(
-                        f"{self.tape.path}: the steps to tick {mismatch.tick:,} give another state than the recorded one; "
-                        "the recorded changes are shown from here on, and replay verify tells what differs",
-                        UserWarning,
-                    )
+            if (arrival := cursor.take_recorded(tick, tells=True)) is not None:
                 return arrival
             raise self._desync(cursor, mismatch) from None
         except (MemoryError, OSError, KeyboardInterrupt):

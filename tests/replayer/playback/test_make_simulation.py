@@ -43,11 +43,11 @@ def test_what_is_no_factory_is_refused_in_a_sentence(spec: str, text: str) -> No
 
 
 def test_a_users_file_with_the_name_of_a_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """For --sim sim:Mine with sim.py in the current folder, the message states that the file needs a different name."""
+    """For --sim sim:Mine with sim.py in the current folder, the message states how the file is named."""
     (tmp_path / "sim.py").write_text("class Mine: ...\n")
     monkeypatch.chdir(tmp_path)
 
-    with pytest.raises(ValueError, match=r"sim\.py has the name of one of our packages: rename that file"):
+    with pytest.raises(ValueError, match=r"sim:Mine: sim is one of our packages; name your file as \./sim\.py:Mine"):
         load_factory("sim:Mine")
 
 

@@ -158,8 +158,8 @@ class Trials:
     def is_disturbed(self, inputs: Sequence[bytes], period: Period) -> bool:
         """Return True if the live run is another one because it is watched: what is kept for comparison lives longer.
 
-        Two runs that nothing watches then agree with each other, and not with the live run, and one more that is watched
-        agrees with that. inputs: of all its ticks.
+        Two runs that nothing watches then agree with each other, and neither with the live run nor with one more that is
+        watched. inputs: of all its ticks.
         """
         hashes: list[int] = []
         for is_watched in (False, False, True):
@@ -179,7 +179,7 @@ class Trials:
                 period.after.put_back()
             if len(hashes) == 2 and (hashes[0] != hashes[1] or hashes[0] == period.hashes[-1]):
                 return False
-        return hashes[2] == period.hashes[-1]
+        return hashes[2] != hashes[0]
 
     def _elsewhere(self, period: Period) -> Simulation:
         """The used instance, after some ticks of a different part of the run."""
