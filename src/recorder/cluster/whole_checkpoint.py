@@ -179,7 +179,7 @@ def read_manifest(path: Path) -> WholeCheckpoint:
 
 def _read(path: Path) -> tuple[WholeCheckpoint, dict[str, Any]]:
     """A checkpoint, and its manifest. Raises as read_manifest does."""
-    content = path.read_bytes()
+    content = _content_of(path)
     try:
         plain = json.loads(content)
         digest = plain.pop("blake2b", None)
@@ -191,6 +191,13 @@ def _read(path: Path) -> tuple[WholeCheckpoint, dict[str, Any]]:
     except (KeyError, TypeError, AttributeError, ValueError, OverflowError, RecursionError) as error:
         why = f"{type(error).__name__}: {str(error)[:SHOWN_MAX]}"
         raise WholeCheckpointError(f"{path} is not the manifest of a checkpoint: {why}") from None
+
+
+def _content_of(path: Path) -> bytes:
+    """The content of a file; a pipe or a device, which may never end, is none. Raises WholeCheckpointError, OSError."""
+    if path.exists() and not path.is_file():
+        raise WholeCheckpointError(f"{path} is not a file")
+    return path.read_bytes()
 
 
 def _checkpoint_of(path: Path, plain: Mapping[str, Any]) -> WholeCheckpoint:
@@ -235,7 +242,7 @@ def read_parts(checkpoint: WholeCheckpoint) -> list[OrganismPart]:
     for note in checkpoint.parts:
         path = checkpoint.path.with_name(note.name)
         try:
-            content = path.read_bytes()
+            content = _content_of(path)
         except FileNotFoundError:
             raise WholeCheckpointError(f"{path}, a part of {checkpoint.path.name}, is missing") from None
         try:

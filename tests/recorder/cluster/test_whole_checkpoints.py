@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 from collections.abc import Callable, Iterator
@@ -351,6 +352,16 @@ def test_a_folder_that_cannot_be_written_fails_the_checkpoint_and_not_the_run(tm
         assert [one.tick for one in cluster.checkpoints] == [5]
     assert len(notices) == 1
     assert "no checkpoint of tick 10 could be written" in notices[0]
+
+
+@pytest.mark.parametrize("name", ["manifest", "part"])
+def test_a_pipe_in_the_folder_is_not_waited_for(name: str, folder: Path) -> None:
+    path = manifest(folder) if name == "manifest" else part(folder)
+    path.unlink()
+    os.mkfifo(path)
+    found = discover_whole_checkpoints(folder)
+    assert [one.tick for one in found.checkpoints] == [10]
+    assert list(found.ignored.values()) == [f"{path} is not a file"]
 
 
 def test_a_checkpoint_knows_its_own_size(folder: Path) -> None:
