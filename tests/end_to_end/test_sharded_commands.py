@@ -83,6 +83,13 @@ def test_a_shard_that_always_ends_is_one_line_and_the_ticks_before_are_kept(
     assert record("resume many.tape --ticks 9 -q") == 0
 
 
+def test_a_new_name_is_none_whose_tapes_of_shards_are_still_there() -> None:
+    """Of a tape that was removed."""
+    Path("recordings/boom-and-crash-1.tape.shards").mkdir(parents=True)
+    assert record("run boom-and-crash --ticks 2 -q") == 0
+    assert [path.name for path in Path("recordings").glob("*.tape")] == ["boom-and-crash-2.tape"]
+
+
 def test_a_folder_of_data_that_is_called_so_is_no_manifest_of_shards(capsys: pytest.CaptureFixture[str]) -> None:
     """A data set has a manifest of its own: no second one is written beside it."""
     assert record("run boom-and-crash --ticks 5 -q -o one.tape") == 0

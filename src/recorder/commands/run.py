@@ -272,9 +272,11 @@ def _start(
 
 
 def _new_path(name: str) -> Path:
-    """Return the first free recordings/NAME-N.tape."""
+    """Return the first recordings/NAME-N.tape that is free, and has no tapes of shards of an earlier tape."""
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip(".-") or "recording"  # A name may hold slashes and spaces.
     number = 1
-    while (path := Path(RECORDINGS_FOLDER) / f"{plain}-{number}.tape").exists():
+    while True:
+        path = Path(RECORDINGS_FOLDER) / f"{plain}-{number}.tape"
+        if not path.exists() and not shards_folder(path).exists():
+            return path
         number += 1
-    return path
