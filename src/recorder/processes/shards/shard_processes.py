@@ -137,23 +137,23 @@ class ShardProcesses:
         return ShardLostError(number, f"of {len(self._workers)} {how}")
 
 
-def _live(parent: int, plan: ShardPlan, stripes: Stripes, number: int, pipe: Connection, peers: Pipes) -> None:
+def _live(parent: int, plan: ShardPlan, stripes: Stripes, number: int, pipe: Connection, pipes: Pipes) -> None:
     """Run a shard from start to end."""
     begin_as_worker(parent)
-    shard = plan.shard(number, stripes)
+    shard, peers = plan.shard(number, stripes), _Peers(number, pipes)
     while True:
         try:
             kind, content = pipe.recv()
         except EOFError:
             return
-        pipe.send(_carry_out(shard, kind, content, number, peers))
+        pipe.send(_carry_out(shard, kind, content, peers))
 
 
-def _carry_out(shard: Shard, kind: str, content: Any, number: int, peers: Pipes) -> Any:
+def _carry_out(shard: Shard, kind: str, content: Any, peers: _Peers) -> Any:
     try:
         if kind == "load":
             return shard.load(content)
-        return _step(shard, content, number, peers)
+        return _step(shard, content, peers)
     except _PeerEndedError as end:
         return _LostPeer(end.shard)
     except Exception as error:  # noqa: BLE001 - any exception is raised again in the parent
@@ -166,30 +166,76 @@ class _PeerEndedError(Exception):
         self.shard = shard
 
 
-def _step(shard: Shard, inputs: Any, number: int, peers: Pipes) -> Piece:
+@attrs.frozen
+class _StepEnd:
+    """In the place of messages: the shard makes no more exchanges in this tick."""
+
+
+def _step(shard: Shard, inputs: Any, peers: _Peers) -> Piece:
+    peers.begin_step()
     step = shard.step(inputs)
     try:
         outbox = next(step)
         while True:
-            outbox = step.send(_exchange(outbox, number, peers))
+            outbox = step.send(peers.exchange(outbox))
     except StopIteration:
+        peers.end_step()
         return shard.piece()
 
 
-def _exchange(outbox: Sequence[Any], number: int, peers: Pipes) -> list[Any]:
-    """Send to each other shard, and receive from it.
+@attrs.define
+class _Peers:
+    """The other shards, seen from one.
 
-    All shards go through the pairs in the same order, and of a pair the first sends first: so none waits in a circle.
+    The end of a step is told to them, and their ends are read before the next one: so a shard that waits for one that has
+    ended its step notices it, and none waits at the end of a step.
     """
-    inbox = list(outbox)  # At the own number, what the shard sends to itself.
-    for other in sorted(peers):
+
+    number: int
+    pipes: Pipes
+    exchanges: int = 0  # In this step.
+    has_ended: bool = False  # A step, whose ends of the others are not read yet.
+
+    def begin_step(self) -> None:
+        """Read that the others have ended the step before. Raises RuntimeError if one makes more exchanges."""
+        if self.has_ended and not all(isinstance(self._receive(other), _StepEnd) for other in self.pipes):
+            raise self._disagreement()
+        self.exchanges, self.has_ended = 0, False
+
+    def exchange(self, outbox: Sequence[Any]) -> list[Any]:
+        """Send to each other shard, and receive from it. Raises RuntimeError if one has ended its step.
+
+        All shards go through the pairs in the same order, and of a pair the first sends first: so none waits in a circle.
+        """
+        inbox = list(outbox)  # At the own number, what the shard sends to itself.
+        for other in sorted(self.pipes):
+            if other > self.number:
+                self._send(other, outbox[other])
+            inbox[other] = self._receive(other)
+            if isinstance(inbox[other], _StepEnd):
+                raise self._disagreement()
+            if other < self.number:
+                self._send(other, outbox[other])
+        self.exchanges += 1
+        return inbox
+
+    def end_step(self) -> None:
+        """Tell the others that no more messages of this step come."""
+        for other in self.pipes:
+            self._send(other, _StepEnd())
+        self.has_ended = True
+
+    def _send(self, other: int, message: Any) -> None:
         try:
-            if other > number:
-                peers[other].send(outbox[other])
-                inbox[other] = peers[other].recv()
-            else:
-                inbox[other] = peers[other].recv()
-                peers[other].send(outbox[other])
+            self.pipes[other].send(message)
+        except OSError:
+            raise _PeerEndedError(other) from None
+
+    def _receive(self, other: int) -> Any:
+        try:
+            return self.pipes[other].recv()
         except (EOFError, OSError):
             raise _PeerEndedError(other) from None
-    return inbox
+
+    def _disagreement(self) -> RuntimeError:
+        return RuntimeError(f"after {self.exchanges} exchanges some shards wait for messages that others do not send")

@@ -12,12 +12,34 @@ from typing import Any
 
 import pytest
 from sharded_runs import SideBySide
-from split_columns import Column, ColumnPlan
+from split_columns import Column, ColumnPlan, ColumnShard
 
 from recorder.processes.shards.shard_processes import ShardProcesses
 from sim.scenario.scenario_file import load_scenario
-from sim.sharding import ShardRun
+from sim.sharding import Exchange, ShardRun, Stripes
 from sim.worlds.meadow import WORLD, Meadow
+
+
+class UnevenShard(ColumnShard):
+    """Makes one more exchange when the input is 7."""
+
+    def step(self, inputs: int) -> Exchange:
+        """See Shard."""
+        yield from super().step(inputs)
+        if inputs == 7:
+            yield [b"more"] * self.stripes.count
+
+
+class UnevenPlan(ColumnPlan):
+    """A column of which one shard is uneven."""
+
+    def __init__(self, odd: int) -> None:
+        super().__init__(6)
+        self.odd = odd
+
+    def shard(self, number: int, stripes: Stripes) -> ColumnShard:
+        """See ShardPlan."""
+        return (UnevenShard if number == self.odd else ColumnShard)(number, stripes)
 
 
 def is_running(process: int) -> bool:
@@ -56,6 +78,19 @@ def test_what_a_shard_raises_reaches_the_caller_and_ends_all() -> None:
         run.step(13)
     assert column.state.hash() == before
     assert not any(is_running(process) for process in processes)
+    run.close()
+
+
+@pytest.mark.parametrize("odd", [0, 2])
+def test_shards_that_disagree_about_exchanges_are_refused(odd: int) -> None:
+    """In the second step; none waits without end."""
+    column = Column(6)
+    run = ShardRun(UnevenPlan(odd), 3, column.state, ShardProcesses())
+    run.step(1)
+    before = column.state.hash()
+    with pytest.raises(RuntimeError, match="after 1 exchanges some shards wait for messages that others do not send"):
+        run.step(7)
+    assert column.state.hash() == before
     run.close()
 
 
