@@ -51,7 +51,9 @@ class ShardRun:
             except BaseException:
                 self._is_started = False  # Some shards may have advanced, others not.
                 raise
+        self._is_started = False  # Until the state has reached the tick of the shards: an interrupt may come between.
         self.plan.assemble(self._state, self.stripes, pieces)
+        self._is_started = True
         return pieces
 
     def reload(self) -> None:

@@ -84,3 +84,24 @@ def test_shards_that_disagree_about_exchanges_are_refused() -> None:
     run = ShardRun(Uneven(10), 3, Column(10).state)
     with pytest.raises(RuntimeError, match="after 1 exchanges some shards wait for messages that others do not send"):
         run.step(0)
+
+
+def test_an_interrupt_while_the_pieces_are_put_together_does_not_put_the_shards_ahead(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The step is made again from the state."""
+    one, many = Column(10), Column(10)
+    run = ShardRun(ColumnPlan(10), 3, many.state)
+    for tick in range(3):
+        with monkeypatch.context() as patch:
+            patch.setattr(ColumnPlan, "assemble", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                run.step(tick)
+        one.step(tick)
+        run.step(tick)
+        assert many.state.hash() == one.state.hash()
+
+
+def interrupted(*_: object) -> None:
+    """Be interrupted at once."""
+    raise KeyboardInterrupt
