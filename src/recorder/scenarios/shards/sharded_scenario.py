@@ -13,6 +13,7 @@ from sim.kernel.registry import Config
 from sim.kernel.simulation import Simulation
 from sim.scenario.scenario_file import Scenario
 from sim.sharding import ShardLostError, ShardsError
+from sim.sharding.shard_run import RESTARTS_MAX
 
 
 def in_shards(loaded: Scenario, count: int | None) -> Scenario:
@@ -38,8 +39,10 @@ def in_shards(loaded: Scenario, count: int | None) -> Scenario:
 
 @contextmanager
 def lost_shards_in_one_line() -> Iterator[None]:
-    """Raise UsageError for a shard that ended too often in one tick."""
+    """Raise UsageError if shards were lost too often in one tick; it names the last one."""
     try:
         yield
     except ShardLostError as error:
-        raise UsageError(f"--shards: {error}, each time that it was started in this tick", INCOMPLETE) from None
+        raise UsageError(
+            f"--shards: {error}, after {RESTARTS_MAX} restarts of all shards in this tick", INCOMPLETE
+        ) from None
