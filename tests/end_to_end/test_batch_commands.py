@@ -275,6 +275,7 @@ def test_without_their_packages_pictures_and_tables_are_named(
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("command", ["batch", "sweep --axis seed=0..30", "generate --ticks 300"])
+@pytest.mark.seldom(0.35)
 def test_a_closed_terminal_ends_all_processes(tmp_path: Path, command: str) -> None:
     """Each of them gets SIGHUP, at any moment of its work."""
     seeds = [] if "sweep" in command else ["--seeds", "0..30"]

@@ -76,6 +76,7 @@ SIM = "--sim small_worlds:"
         ("diff other.tape TAPE", (1, 1, 1, 0)),
     ],
 )
+@pytest.mark.seldom(0.35)
 def test_one_rule_for_all_commands(line: str, codes: tuple[int, ...]) -> None:
     """For an intact tape, one that is not sealed, a damaged one, one that differs."""
     tapes = ("sound.tape", "cut.tape", "flipped.tape", "other.tape")

@@ -69,6 +69,7 @@ def live(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return Live(tmp_path_factory.mktemp("main") / "run.tape", seed, *request.param)
 
 
+@pytest.mark.seldom(0.35)
 def test_random_ticks_are_the_live_state(live: Live) -> None:
     """In random order, each sought state equals the live one in every byte and in its hash."""
     order = random.Random(1).sample(live.ticks, len(live.ticks))

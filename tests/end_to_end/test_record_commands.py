@@ -343,6 +343,7 @@ def start_and_wait(*arguments: str) -> subprocess.Popen[str]:
         (signal.SIGHUP, 129, "hung up"),
     ],
 )
+@pytest.mark.seldom(0.35)
 def test_a_run_that_gets_a_signal_seals_its_tape(number: int, code: int, reason: str) -> None:
     """SIGTERM, Ctrl-C and a closed terminal: the signal's exit code, a summary, no traceback, and a tape that can be resumed."""
     process = start_and_wait("run", "quiet-meadow", "-o", "a.tape", "--ticks", "10000000")

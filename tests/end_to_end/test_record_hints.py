@@ -67,6 +67,7 @@ def test_hints_can_be_typed_in(capsys: pytest.CaptureFixture[str], options: str,
     assert [follow(words) for words in commands] == [0, 0]
 
 
+@pytest.mark.seldom(0.35)
 def test_the_size_of_a_ring_is_what_is_on_the_disk(capsys: pytest.CaptureFixture[str]) -> None:
     """Dropped ticks are neither counted nor spread over the remaining ones."""
     assert (
@@ -157,6 +158,7 @@ def test_a_run_that_was_over_is_sealed(capsys: pytest.CaptureFixture[str], optio
     assert_one_line(capsys.readouterr(), "a.tape is already at tick 90: name a later tick with --ticks")
 
 
+@pytest.mark.seldom(0.35)
 def test_a_tick_before_the_end_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     """It has its own message."""
     assert run(recorder.commands.main.main, "run tiny.toml -q -o a.tape --ticks 1200") == 0

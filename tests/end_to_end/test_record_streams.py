@@ -44,6 +44,7 @@ def broken_pipe() -> int:
 @pytest.mark.parametrize("broken", ["full disk", "pipe", "closed"])
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
 @pytest.mark.parametrize("more", [[], ["-q"]], ids=["", "-q"])
+@pytest.mark.seldom(0.35)
 def test_a_recording_continues_with_broken_output(broken: str, stream: str, more: list[str]) -> None:
     """The tape is complete, the exit code is that of the run, the other stream does not mention it."""
     descriptor = os.open("/dev/full", os.O_WRONLY) if broken == "full disk" else broken_pipe()

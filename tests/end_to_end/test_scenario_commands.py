@@ -169,6 +169,7 @@ def test_a_sweep(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(replayer.commands.main.main, "compare one one") == 0
 
 
+@pytest.mark.seldom(0.35)
 def test_a_batch(capsys: pytest.CaptureFixture[str]) -> None:
     """Several scenarios with seeds; a violated property is counted, and the next command opens its tape there."""
     Path("good.toml").write_text(PROVOKED.replace("tick < 7", "tick < 21"))

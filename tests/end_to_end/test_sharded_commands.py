@@ -31,6 +31,7 @@ def record(arguments: str) -> int:
     return run(recorder.commands.main.main, arguments)
 
 
+@pytest.mark.seldom(0.35)
 def test_the_tape_is_that_of_one_process(capsys: pytest.CaptureFixture[str]) -> None:
     """Frames, end and figures; it is verified, and resumed, by one process."""
     assert record("run boom-and-crash --ticks 30 -q -o many.tape --shards 2") == 0

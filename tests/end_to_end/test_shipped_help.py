@@ -37,6 +37,7 @@ def test_the_shipped_help_is_the_one_of_the_commands(
 
 @pytest.mark.parametrize("program", PROGRAMS)
 @pytest.mark.parametrize("words", [[], ["--help"], ["-h"]])
+@pytest.mark.share(0.35)
 def test_a_process_prints_it_without_numpy(program: str, words: list[str]) -> None:
     """And without cyclopts, rich or attrs, which take the time."""
     code = (

@@ -94,6 +94,7 @@ def cut(source: str, target: str, share: float) -> None:
     Path(target).write_bytes(content[: int(len(content) * share)])
 
 
+@pytest.mark.seldom(0.35)
 def test_a_damaged_tape(capsys: pytest.CaptureFixture[str]) -> None:
     """The rest may hold all events; it is still reported as damaged, with exit code 4."""
     record("good.toml --player snail=random -o a.tape")
@@ -208,6 +209,7 @@ def test_mistakes_of_a_run_from_a_checkpoint(capsys: pytest.CaptureFixture[str])
     assert run(recorder.commands.main.main, f"run good.toml --from {idle} --player snail=random -o d.tape") == 2
 
 
+@pytest.mark.seldom(0.35)
 def test_a_resumed_run_that_violates(capsys: pytest.CaptureFixture[str]) -> None:
     """A smaller scenario and the command at the violation, as for a complete run."""
     code = (

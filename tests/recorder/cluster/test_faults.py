@@ -47,6 +47,7 @@ def test_a_death_at_any_message_changes_no_state(who: str, do: str, when: str, t
     ensure_all_whole(folder)
 
 
+@pytest.mark.seldom(0.35)
 def test_kills_at_random_moments_change_no_state(tmp_path: Path) -> None:
     killed = run_with_kills(random.randrange(1 << 32), tmp_path, 40, 10)
     assert sum(killed.values()) == 10

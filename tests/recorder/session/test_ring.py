@@ -197,6 +197,7 @@ while True:
 """
 
 
+@pytest.mark.seldom(0.35)
 def test_a_killed_ring_has_its_last_ticks(tmp_path: Path) -> None:
     """After kill -9 at any time, every acknowledged tick of the last ``keep`` is there, and the tape can be resumed."""
     path, enough = tmp_path / "run.tape", random.randrange(400, 900)

@@ -85,6 +85,7 @@ def test_nothing_is_noted_where_nothing_is_tried() -> None:
     assert noted() == OutsideNote(process_facts(), None, ())
 
 
+@pytest.mark.seldom(0.35)
 def test_a_deterministic_tape_has_no_note() -> None:
     """Neither in META nor in its end: it is the same on every machine."""
     for world, argument in ((Fading(), ()), (Moved(), (1.0,))):

@@ -66,6 +66,7 @@ def tried(subject: Any, *names: str, rng: str | tuple[str, ...] = (), **options:
     ],
     ids=lambda value: value.__name__ if isinstance(value, type) else "",
 )
+@pytest.mark.share(0.35)
 def test_what_a_restore_does_not_bring_back_is_named(subject: type, names: list[str], cause: str) -> None:
     """Traps 1, 2, 5, 6, 7, 11, 14 and 15: the one value that a step reads is named, and no other."""
     report = tried(subject(), *names)
@@ -185,6 +186,7 @@ def test_worlds_that_ship_are_not_accused(name: str) -> None:
 
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("name", ["CartPole-v1", "FrozenLake-v1", "Taxi-v4", "Blackjack-v1", "Pendulum-v1"])
+@pytest.mark.seldom(0.35)
 def test_environments_are_not_accused(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Also with a wrapper that reports the time."""
     env = gymnasium.make(name)
@@ -264,6 +266,7 @@ def test_what_could_not_be_repeated_does_not_count_as_tried() -> None:
     ), line
 
 
+@pytest.mark.seldom(0.35)
 def test_the_line_says_with_what_was_tried() -> None:
     """Calls without arguments, one input, or several."""
 
@@ -384,6 +387,7 @@ class RandomlyBuilt:
         self.x += self.gain
 
 
+@pytest.mark.seldom(0.35)
 def test_a_twin_that_is_built_differently_is_found() -> None:
     """The object itself is restored exactly; another one, as a replay makes it, is not."""
 

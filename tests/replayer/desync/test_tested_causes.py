@@ -236,6 +236,7 @@ def test_the_order_of_sets_is_not_ruled_out(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.tried
+@pytest.mark.seldom(0.35)
 def test_the_confidence_of_a_rerun_is_stated(monkeypatch: pytest.MonkeyPatch) -> None:
     """By the number of runs, which time may limit; nothing is ruled out where no run was possible."""
     tape_of(Words)

@@ -97,6 +97,7 @@ def test_till(golden_tape):
 """
 
 
+@pytest.mark.seldom(0.35)
 def test_golden_tapes_are_recorded_on_request_and_compared(pytester: pytest.Pytester) -> None:
     """Without one, and with a different run, the test fails with a text that says what to do, and no traceback."""
     tape = pytester.path / "tapes" / "till.tape"

@@ -78,6 +78,7 @@ def test_one_tick_is_little_more_than_its_state(garden: tuple[Path, list[Any]], 
 
 
 @pytest.mark.parametrize("every", [1, 7, INTERVAL, TICKS, TICKS + 1])
+@pytest.mark.seldom(0.35)
 def test_other_keyframes_lead_to_the_same_states(garden: tuple[Path, list[Any]], tmp_path: Path, every: int) -> None:
     """At any spacing, from one at each tick to a single one."""
     path, states = garden

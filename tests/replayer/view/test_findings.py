@@ -65,6 +65,7 @@ def first_bad(interval_start: int) -> int:
 
 
 @pytest.mark.parametrize("order", ["up", "down"])
+@pytest.mark.seldom(0.35)
 def test_each_side_shows_its_own_states(dump: Path, order: str) -> None:
     """Where only a hash is recorded, the last tick that agrees is shown, and said to be another tick."""
     tape = dump.parent / "pond.tape"

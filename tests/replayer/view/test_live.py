@@ -200,6 +200,7 @@ def test_a_program_gets_each_state_of_the_run(tmp_path: Path) -> None:
     assert hashes == {tick: f"{truth_at(tick):016x}" for tick in hashes}
 
 
+@pytest.mark.seldom(0.35)
 def test_spectators_see_the_run_later(tmp_path: Path) -> None:
     """The page shows nothing of the last ticks: not by following, seeking, describing or from marks; in the end, all of it."""
     path = tmp_path / "run.tape"
@@ -262,6 +263,7 @@ def apply_message(state: dict[str, Any], message: dict[str, Any]) -> None:
         flat[np.frombuffer(cells["at"], "<u4")] = np.frombuffer(cells["data"], flat.dtype)
 
 
+@pytest.mark.seldom(0.35)
 def test_a_recording_whose_process_was_killed_has_stopped(tmp_path: Path) -> None:
     """The page says so, and has all of its ticks."""
     path = tmp_path / "run.tape"
@@ -283,6 +285,7 @@ def test_a_recording_whose_process_was_killed_has_stopped(tmp_path: Path) -> Non
             assert page.frame(29) == (29, truth_at(29))
 
 
+@pytest.mark.seldom(0.35)
 def test_a_watcher_that_is_stopped_and_killed_changes_no_byte(tmp_path: Path) -> None:
     """Of a deterministic tape, equal to one without a watcher."""
     for name in ("watched", "alone"):

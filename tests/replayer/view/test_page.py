@@ -130,6 +130,7 @@ def shows(page: Any, tick: int, extra: int | None = None, side: str = "A") -> No
     playwright.expect(page.get_by_label(label)).to_be_visible(timeout=30_000)
 
 
+@pytest.mark.seldom(0.35)
 def test_ticks_are_reached_by_keys_by_pointer_and_by_typing(open_page: Open, address: str) -> None:
     """Each time the hash shown is the one of the tick."""
     page = open_page(address)
@@ -354,6 +355,7 @@ def test_a_dump_is_seen_from_both_sides(open_page: Open, tmp_path: Path) -> None
         page.close()
 
 
+@pytest.mark.seldom(0.35)
 def test_a_run_is_opened_from_the_list_of_its_folder(open_page: Open, tapes: list[Path]) -> None:
     """The list is sorted and filtered in the page; a click opens a run, whose address holds it, and a link leads back."""
     with serving(str(tapes[0].parent), "--sim", "viewed_worlds:Pond") as url:
@@ -383,6 +385,7 @@ def test_a_run_is_opened_from_the_list_of_its_folder(open_page: Open, tapes: lis
         page.context.close()
 
 
+@pytest.mark.seldom(0.35)
 def test_the_page_follows_a_recording_until_it_ends(open_page: Open, tmp_path: Path) -> None:
     """It shows each new tick, stays where one goes back to, returns to the head by a key, and says when it has ended."""
     path, inputs = tmp_path / "run.tape", iter(inputs_of_pond(TICKS))

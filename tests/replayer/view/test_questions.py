@@ -110,6 +110,7 @@ def test_find_and_who_are_those_of_brute_force(page: tuple[TestClient, Asking, P
         assert "\n" not in error
 
 
+@pytest.mark.seldom(0.35)
 def test_a_branch_is_recorded_and_shown_beside_its_parent(page: tuple[TestClient, Asking, Path]) -> None:
     """It is the run of a plain loop with these inputs; before the fork its side shows the parent's ticks."""
     client, asking, folder = page

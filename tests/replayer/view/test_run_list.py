@@ -193,6 +193,7 @@ def test_the_processes_of_a_few_runs_are_kept(folder: Path, tmp_path: Path) -> N
         assert pages.open_runs == [*names[4:], names[2], names[0]]
 
 
+@pytest.mark.seldom(0.35)
 def test_new_runs_come_into_the_list(folder: Path, tmp_path: Path) -> None:
     """A run that is added later can be opened, one that is removed leaves the list."""
     changing = tmp_path / "changing"

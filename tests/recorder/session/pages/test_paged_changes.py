@@ -243,6 +243,7 @@ def tape_of(path: Path, make: Any, ticks: int = 40, **settings: Any) -> dict[int
 @pytest.mark.parametrize("mode", ["events", "changes"])
 @pytest.mark.parametrize("kind", MAKERS)
 @needs_kernel
+@pytest.mark.seldom(0.35)
 def test_recordings_are_those_of_a_scan(tmp_path: Path, kind: str, mode: Any) -> None:
     """Equal byte for byte, with keyframes and ticks watching the same arena; the states are the live ones."""
     before = watched_bytes()
@@ -467,6 +468,7 @@ class Saving:
     ids=["large", "small", "large, changes", "small, changes", "save and load", "save and load, changes"],
 )
 @needs_kernel
+@pytest.mark.seldom(0.35)
 def test_the_automatic_choice(tmp_path: Path, make: Any, mode: Any, *, is_watched: bool) -> None:
     """Large unmarked states are watched, also those that grow large later; the watch ends at close."""
     before = watched_bytes()

@@ -77,6 +77,7 @@ def test_a_users_folder_of_the_same_name_stays_as_it_is(
     assert {path.name for path in Path("run.desync-29-4").iterdir()} == DUMP_FILES
 
 
+@pytest.mark.seldom(0.35)
 def test_the_same_dump_again_is_no_second_one() -> None:
     """The same finding reuses its dump, with or without notes in it; another finding of that tick gets a new name."""
     assert verify() == Path("run.desync-29")

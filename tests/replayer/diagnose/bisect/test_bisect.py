@@ -74,6 +74,7 @@ def twelve_commits(history: History) -> dict[str, str]:
     return ids
 
 
+@pytest.mark.seldom(0.35)
 def test_the_first_bad_commit_is_named_with_its_tick_and_values(
     capsys: pytest.CaptureFixture[str], history: History, temporary: Path
 ) -> None:
@@ -173,6 +174,7 @@ sys.meta_path.append(Finder())
 
 @pytest.mark.share(0.5)
 @pytest.mark.parametrize("as_installed", ["--path", "PYTHONPATH", "pth", "finder"])
+@pytest.mark.seldom(0.35)
 def test_modules_in_src_are_those_of_the_commit(
     capsys: pytest.CaptureFixture[str],
     history: History,

@@ -569,6 +569,7 @@ ONE_IN_TWO = [  # The zoo has faults of these kinds, too.
 
 
 @pytest.mark.parametrize("fault", ONE_IN_TWO)
+@pytest.mark.seldom(0.35)
 def test_a_planted_fault_is_named_at_its_line(capsys: Any, fault: Fault) -> None:
     """Exit code 1, the right first tick and field, and the faulty line of the right file."""
     arguments = []
@@ -672,6 +673,7 @@ def test_a_step_that_notices_the_tracing_gets_a_note(capsys: Any) -> None:
     assert any("tracing changes the result of the step" in note for note in facts["notes"])
 
 
+@pytest.mark.seldom(0.35)
 def test_a_simulation_that_saves_its_state_is_explained_by_its_objects(capsys: Any) -> None:
     """It has no fields before the step is over; a long list of objects leads to the line."""
     code, facts = explain(capsys, "saver", "--code", "other", "--tick", "25")

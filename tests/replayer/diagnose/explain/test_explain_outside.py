@@ -260,6 +260,7 @@ def test_texts_of_generators_differ_as_soon_as_they_drew(make: Any) -> None:
     assert "…" not in before
 
 
+@pytest.mark.seldom(0.35)
 def test_a_failure_of_the_present_variant_has_no_label(capsys: Any) -> None:
     """Without --env and --code, the message begins with the error."""
     record("Raising")

@@ -272,6 +272,7 @@ def test_the_phase_in_which_two_variants_diverge_is_named_without_hashes_of_phas
     assert f"some_variants.py:{line_of('PhasedKept')} in PhasedKept.sum" in output
 
 
+@pytest.mark.seldom(0.35)
 def test_a_folder_without_the_code_is_refused(capsys: Any) -> None:
     """No module of the simulation is imported from there, not even if the present code lies below it: exit code 2."""
     record_blocks()

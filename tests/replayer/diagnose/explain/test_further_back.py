@@ -280,6 +280,7 @@ def place(name: str) -> str:
         ("Market", 1, "order of self.present"),  # Objects are paired in the order in which the loop reaches them.
     ],
 )
+@pytest.mark.share(0.35)
 def test_the_line_and_what_it_reads_are_named(name: str, tick: int, words: str, capsys: Any) -> None:
     """The first place after the cause is the marked line."""
     text = explained(name, tick, capsys).partition("cause:")[2]

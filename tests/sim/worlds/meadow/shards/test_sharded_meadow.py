@@ -44,6 +44,7 @@ def crowded(name: str, seed: int, capacity: int, count: int) -> dict[str, Any]:
 @pytest.mark.sample(3)
 @pytest.mark.parametrize("count", range(1, 8))
 @pytest.mark.parametrize("name", ["arms-race", "boom-and-crash", "quiet-meadow"])
+@pytest.mark.seldom(0.35)
 def test_the_shipped_scenarios_in_one_to_seven_shards(name: str, count: int) -> None:
     """From some tick on; tools/campaigns/sharded_runs.py runs all of each."""
     plain = scenario(name)
