@@ -43,7 +43,7 @@ LAYERS = ("plant energy", "heads of caterpillar")
 ZOOMED_TICKS = 20
 WAIT_MS = 600_000
 SPIN_S = 0.2
-WATCHED_TURNS = 4
+WATCHED_TURNS = 14
 LIVE_TICKS, LIVE_RATE = 3000, 100.0
 KERNEL_CLOCK = os.sysconf("SC_CLK_TCK")
 
