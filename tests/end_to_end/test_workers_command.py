@@ -85,7 +85,7 @@ def test_a_mistake_gets_one_line_and_writes_nothing(
 @pytest.mark.skipif(find_spec("ray") is not None, reason="Ray is installed")
 def test_without_the_package_ray_the_line_says_what_to_install(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(main, "run small.toml --workers 2 --engine ray") == 2
-    assert_one_line(capsys.readouterr(), "the engine ray needs the package ray: pip install 'ray>=2.40'")
+    assert_one_line(capsys.readouterr(), "the engine ray needs ray: pip install 'ray>=2.40'")
 
 
 def test_processes_by_name(capsys: pytest.CaptureFixture[str]) -> None:

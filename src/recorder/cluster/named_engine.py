@@ -14,6 +14,7 @@ from recorder.cluster.ray_actors import RayActorEngine
 from recorder.exit_codes import UsageError
 from recorder.processes.cluster.engine_error import EngineError
 from recorder.processes.cluster.ray_start import RaySettings, connected
+from sim.extras import missing_package
 
 PROCESSES, RAY = "processes", "ray"
 
@@ -32,7 +33,7 @@ def named_engine(name: str | None) -> Iterator[ActorEngine]:
     if kind != RAY or name == f"{RAY}:":
         raise UsageError(f"engine {name!r}: expected processes, ray, or ray:ADDRESS, such as ray:10.0.0.1:6379")
     if importlib.util.find_spec(RAY) is None:
-        raise UsageError("the engine ray needs the package ray: pip install 'ray>=2.40'")
+        raise UsageError(missing_package("the engine ray", "ray", "ray"))
     folder = None if address else tempfile.mkdtemp(prefix="ray-")
     before = dict(os.environ)
     try:
