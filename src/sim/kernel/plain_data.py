@@ -50,10 +50,15 @@ def encode_plain(value: Any) -> bytes:
 
 
 class PlainEncoder:
-    """An encoder for many values; each thread needs its own."""
+    """An encoder for many values; each thread needs its own.
+
+    Attributes:
+        reorders: True if an array in the last value is restored with its numbers in another order of memory: it is
+            transposed, strided or big-endian. Sums of it may then differ in the last bits.
+    """
 
     def __init__(self) -> None:
-        self._special = False
+        self._special = self.reorders = False
         # Types are strict, so that a subclass (an enum, a named tuple) is never written as its base class.
         self._packer = msgpack.Packer(default=self._encode_special, strict_types=True)
 
@@ -62,7 +67,7 @@ class PlainEncoder:
 
         False if there were tuples or NumPy numbers: one of them may be the key of a dict. An array cannot be one.
         """
-        self._special = False
+        self._special = self.reorders = False
         encoded: bytes = self._packer.pack(value)
         place = encoded.find(TIMESTAMP_TYPE)
         if place >= 0 and _may_be_timestamp(encoded, place):
@@ -70,6 +75,8 @@ class PlainEncoder:
         return encoded, not self._special
 
     def _encode_special(self, value: Any) -> Any:
+        if isinstance(value, np.ndarray) and not (value.flags.c_contiguous and value.dtype.str[0] != ">"):
+            self.reorders = True
         # Of the base class, which has no hash; and every such array can be decoded.
         if type(value) is np.ndarray and value.ndim <= _AXES_MAX and value.dtype.kind in _KINDS:
             return msgpack.ExtType(ARRAY_EXTENSION, _encode_array(value))

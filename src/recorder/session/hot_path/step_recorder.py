@@ -27,7 +27,7 @@ from recorder.session.tick_identity import TickHashChain, as_hash
 from recorder.writer.journal import Journal
 from recorder.writer.writer import Writer
 from sim.kernel.hooks import KeepsAttempts
-from sim.kernel.plain_data import PlainEncoder
+from sim.kernel.plain_data import PlainEncoder, decode_plain
 
 if TYPE_CHECKING:
     from recorder.session.between_steps import BetweenSteps
@@ -103,6 +103,8 @@ class StepRecorder:
             encoded = NIL
         else:
             encoded = encode_inputs(self._encoder, inputs, tick)
+            if self._encoder.reorders:
+                inputs = decode_plain(encoded)  # As in every replay.
         self._failed_tick = tick  # Until all is done: an interrupt anywhere leaves the step or the tape half done.
         failure: Exception | None = None
         try:
@@ -139,6 +141,8 @@ class StepRecorder:
         keyframes = self._keyframes
         start_ns = time.perf_counter_ns() if keyframes.budget is not None else 0
         encoded = encode_inputs(self._encoder, inputs, tick)
+        if self._encoder.reorders:
+            inputs, self._encoder.reorders = decode_plain(encoded), False  # As in every replay.
         self._failed_tick = tick  # Until all is done: an interrupt anywhere leaves the step or the tape half done.
         try:
             phases = self._phase_blame
