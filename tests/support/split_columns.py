@@ -72,3 +72,25 @@ class ColumnPlan:
         assert len(pieces) == stripes.count
         state.set("heat", slice(None), np.concatenate([piece["heat"] for piece in pieces]))
         state.set("tick", 0, int(state["tick"]) + 1)
+
+
+class UnevenShard(ColumnShard):
+    """Makes one more exchange when the input is 7."""
+
+    def step(self, inputs: int) -> Exchange:
+        """See Shard."""
+        yield from super().step(inputs)
+        if inputs == 7:
+            yield [b"more"] * self.stripes.count
+
+
+class UnevenPlan(ColumnPlan):
+    """A column of which one shard is uneven."""
+
+    def __init__(self, odd: int) -> None:
+        super().__init__(6)
+        self.odd = odd
+
+    def shard(self, number: int, stripes: Stripes) -> ColumnShard:
+        """See ShardPlan."""
+        return (UnevenShard if number == self.odd else ColumnShard)(number, stripes)

@@ -6,6 +6,7 @@ import shlex
 import sys
 import warnings
 from collections.abc import Sequence
+from importlib.util import find_spec
 from typing import Annotated, Any, Literal
 
 import attrs
@@ -318,5 +319,8 @@ def _next_step(extraction: Extraction, table: str) -> str:
     if file_format == "lerobot":
         opening = f"LeRobotDataset('local/{extraction.path.name}', root='{extraction.path}')"
         return f'python -c "from lerobot.datasets.lerobot_dataset import LeRobotDataset; print({opening})"'
+    if find_spec("polars") is None:  # pyarrow has written it.
+        folder = extraction.path / table
+        return f"python -c \"import pyarrow.dataset; print(pyarrow.dataset.dataset('{folder}', format='{file_format}').head(5))\""
     pattern = f"{extraction.path / table}/**/*.{file_format}"
     return f"python -c \"import polars; print(polars.read_{_READERS[file_format]}('{pattern}'))\""

@@ -12,34 +12,12 @@ from typing import Any
 
 import pytest
 from sharded_runs import SideBySide
-from split_columns import Column, ColumnPlan, ColumnShard
+from split_columns import Column, ColumnPlan, UnevenPlan
 
 from recorder.processes.shards.shard_processes import ShardProcesses
 from sim.scenario.scenario_file import load_scenario
-from sim.sharding import Exchange, ShardRun, Stripes
+from sim.sharding import ShardRun
 from sim.worlds.meadow import WORLD, Meadow
-
-
-class UnevenShard(ColumnShard):
-    """Makes one more exchange when the input is 7."""
-
-    def step(self, inputs: int) -> Exchange:
-        """See Shard."""
-        yield from super().step(inputs)
-        if inputs == 7:
-            yield [b"more"] * self.stripes.count
-
-
-class UnevenPlan(ColumnPlan):
-    """A column of which one shard is uneven."""
-
-    def __init__(self, odd: int) -> None:
-        super().__init__(6)
-        self.odd = odd
-
-    def shard(self, number: int, stripes: Stripes) -> ColumnShard:
-        """See ShardPlan."""
-        return (UnevenShard if number == self.odd else ColumnShard)(number, stripes)
 
 
 def is_running(process: int) -> bool:
