@@ -89,8 +89,12 @@ class Finding:
         return was_found or self.note in (NOT_DETERMINISTIC, RIGHT_THE_SECOND_TIME)
 
     def __repr__(self) -> str:
-        fields = ", ".join(shown_fields(difference.field for difference in self.differences))
-        return f"<Finding: tick {self.tick}{', fields ' if fields else ''}{fields}>"
+        later = "" if self.compared_tick in (None, self.tick) else f" at tick {self.compared_tick}"
+        if self.place.fields is not None:
+            later, fields = "", ", ".join(shown_fields(self.place.fields))
+        else:
+            fields = ", ".join(shown_fields(difference.field for difference in self.differences))
+        return f"<Finding: tick {self.tick}{', fields ' if fields else ''}{fields}{later if fields else ''}>"
 
 
 NOT_DETERMINISTIC = (

@@ -31,7 +31,7 @@ def cause_text(cause: Cause) -> str:
         case "operation":
             return f"{cause.operation} gives different results from the same inputs"
         case "edited" if cause.other_place is None:
-            return "only one version of the code has this line"
+            return "only one version of the code has this line at this place"
         case "edited":
             return "the two versions of the code differ in this line"
         case "load":

@@ -80,6 +80,9 @@ def _shown_or_none(fields: Sequence[str] | None) -> list[str] | None:
     return None if fields is None else shown_fields(fields)
 
 
+INPUTS_SHOWN = 2_000  # Characters of the inputs of a tick: an array has thousands of numbers.
+
+
 def print_report(
     path: Location, report: VerificationReport, sim: str | None = None, *, has_first_inputs: bool = False
 ) -> None:
@@ -212,7 +215,9 @@ def _print_finding(finding: Finding) -> None:
     if finding.note and finding.note not in [tested.found for tested in finding.tested]:
         print_visible(f"  note: {finding.note}")
     inputs = next((frame.inputs for frame in finding.frames if frame.tick == finding.tick), None)
-    print_visible(f"  inputs of the tick: {json.dumps(to_json(inputs))}")
+    told = json.dumps(to_json(inputs))
+    more = f" … ({len(told):,} characters in all)" if len(told) > INPUTS_SHOWN else ""
+    print_visible(f"  inputs of the tick: {told[:INPUTS_SHOWN]}{more}")
     from replayer.desync.rng_draws import finding_lines  # noqa: PLC0415 - see where_lines
 
     for line in finding_lines(finding):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from recorder.errors import MissingTickError
+from replayer.playback.cursor import MismatchError
 from replayer.playback.make_simulation import Factory, make_simulation
 from replayer.search.counted_cursor import CountedCursor
 from replayer.tape.tape import Tape
@@ -50,14 +52,18 @@ class AskedTimeline:
         field: a field, or the path of a value in recorded objects: "units[14].hp". row: the index of an element.
         entity: instead of a row, the number of an entity in the column "id" of the field's table. line: find the source
         line, too, by another run of that step in a copy of this process. Raises ExpressionError for an unknown value,
-        and as seek does.
+        MissingTickError if the steps give another state at the tick than the recorded one, and else as seek does.
         """
         from replayer.search.last_write import WriteSearch  # noqa: PLC0415 - rarely asked
         from replayer.search.watched_value import watched_value  # noqa: PLC0415
 
         watched = watched_value(field, row if isinstance(row, tuple) else (row,), entity)
         search = WriteSearch(self.tape, self.counted_cursor, watched, self.lookup())
-        return search.last(self.absolute_tick(at), wants_line=line)
+        try:
+            return search.last(self.absolute_tick(at), wants_line=line)
+        except MismatchError as mismatch:
+            why = "the steps give another state there than the recorded one: replay verify tells what differs"
+            raise MissingTickError(mismatch.tick, why) from None
 
     def finder(self, condition: Condition) -> Finder:
         """A search for the ticks at which a condition holds, with all its ways. Raises ExpressionError."""
