@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -100,7 +101,7 @@ def branch(
         facts = attrs.asdict(report, recurse=False)
         print_json({key: str(value) if isinstance(value, Path | TapeUrl) else value for key, value in facts.items()})
     else:
-        print_visible("\n".join(_lines(report)))
+        print_visible("\n".join(_lines(report, sim)))
     return SAME
 
 
@@ -148,13 +149,14 @@ def _config_of(arguments: list[str]) -> dict[str, Any] | None:
     return config or None
 
 
-def _lines(report: BranchReport) -> list[str]:
+def _lines(report: BranchReport, sim: str | None) -> list[str]:
     where = tick_range(report.first_tick, report.last_tick)
     size = f"{report.size_bytes / 1e3:,.1f} kB"
     lines = [f"{report.path}: {where}, a branch of {report.parent} at tick {report.fork_tick:,}, {size}"]
     if report.comparison is not None:
         lines.append(f"  {report.comparison}")
-    lines.append(f"  next: replay diff {report.parent} {report.path}")
+    option = f" --sim {shlex.quote(sim)}" if sim is not None else ""
+    lines.append(f"  next: replay diff {report.parent} {report.path}{option}")
     return lines
 
 

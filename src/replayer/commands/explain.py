@@ -141,7 +141,7 @@ def _source(path: Location, tick: int | None) -> tuple[Location, int | None]:
         raise UsageError(f"{path} is the dump of tick {source.tick:,}, got --tick {tick}")
     if source.missing is not None:
         print_visible(
-            f"note: {plain_text(source.missing)} is not here: {source.tape} is explained, which begins one tick before",
+            f"note: {plain_text(source.missing)} is not here as it was recorded: {source.tape} is explained, which begins one tick before",
             file=sys.stderr,
         )
     return source.tape, source.tick

@@ -47,7 +47,7 @@ def find(
     replay find 'plants.energy.sum() > 2000' run.tape --first
     replay find 'units[14].hp < 10 and tick > 500' game.tape --sim game:Game
     replay find 'units[:].hp.min() <= 0' game.tape --sim game:Game --first
-    replay find 'telemetry.births > 90' run.tape --last
+    replay find 'telemetry.births.clover > 90' run.tape --last
 
     A condition has fields, paths of values in recorded objects, telemetry.NAME and
     tick; numbers and texts; + - * / // % and comparisons; and, or, not, & | ~;

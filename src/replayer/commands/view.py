@@ -218,7 +218,7 @@ def _finding(path: Location) -> tuple[ViewedFinding | None, Location]:
         raise UsageError(str(error)) from None
     if source.missing is not None:
         where = f"{source.tape} is shown, which begins one tick before"
-        print_visible(f"note: {plain_text(source.missing)} is not here: {where}", file=sys.stderr)
+        print_visible(f"note: {plain_text(source.missing)} is not here as it was recorded: {where}", file=sys.stderr)
     return finding, source.tape
 
 

@@ -20,7 +20,7 @@ from replayer.search.live_value import layers_of, property_text
 from replayer.search.lookup.lookup import TapeLookup
 from replayer.search.member import FindClass, loaded_classes
 from replayer.search.search_errors import ExpressionError, OtherKindError, UndefinedError
-from replayer.search.state_values import StateValues, is_telemetry, is_tick, unknown_name
+from replayer.search.state_values import StateValues, figure_of, is_telemetry, is_tick, unknown_name
 from replayer.search.value_names import ValueName
 from replayer.tape.fields import GRAPH_MARK
 from replayer.tape.tape import Tape
@@ -296,7 +296,7 @@ class Finder:
         """Ask about the recorded figures; the ticks without figures are missing."""
         table = self._telemetry or _Telemetry(self._tape)
         ticks = range(begin, end + 1)
-        unknown = [name for name in self._names if is_telemetry(name) and str(name.steps[1].value) not in table.columns]
+        unknown = [name for name in self._names if is_telemetry(name) and figure_of(name) not in table.columns]
         if unknown:
             raise ExpressionError(unknown_name(unknown[0], [f"telemetry.{name}" for name in table.columns]))
         found, missing = [], []
@@ -306,7 +306,7 @@ class Finder:
                 missing.append(tick)
                 continue
             self._examined += 1
-            values = {name: tick if is_tick(name) else figures[str(name.steps[1].value)] for name in self._names}
+            values = {name: tick if is_tick(name) else figures[figure_of(name)] for name in self._names}
             if self._evaluated(tick, values.__getitem__):
                 found.append(tick)
                 if which != "all":

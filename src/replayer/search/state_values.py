@@ -62,7 +62,7 @@ class StateValues:
         return True
 
     def _figure(self, name: ValueName) -> Any:
-        key = str(name.steps[1].value)
+        key = figure_of(name)
         if key not in self._telemetry:
             raise UndefinedError(f"there is no figure {key!r} in the telemetry of tick {self._tick}")
         return self._telemetry[key]
@@ -104,7 +104,13 @@ def is_tick(name: ValueName) -> bool:
 
 def is_telemetry(name: ValueName) -> bool:
     """Return True for the name of a recorded figure."""
-    return len(name.steps) == 2 and str(name.steps[0]) == TELEMETRY and name.steps[1].kind == "attribute"
+    first, *rest = name.steps
+    return str(first) == TELEMETRY and bool(rest) and all(step.kind == "attribute" for step in rest)
+
+
+def figure_of(name: ValueName) -> str:
+    """The recorded figure that such a name means: ``births.clover`` for ``telemetry.births.clover``."""
+    return ".".join(str(step.value) for step in name.steps[1:])
 
 
 def unknown_name(name: ValueName, known: list[str]) -> str:

@@ -161,7 +161,7 @@ def test_a_wrong_answer_is_judged_wrong() -> None:
         ("harbour", "units[0].hp: recorded 3, replayed 31", 0),
         ("harbour", "  outside the state:\n      A  a Wind\n      B  a Wind", 1),
         ("harbour", "  outside the state:\n      A  a Wind\n      B  a Window", 0),
-        ("highway", "note: all variants give the same state\nit gives a different state in each run", 1),
+        ("highway", "note: all variants give the same state\nit gives different states in different runs", 1),
         ("gatekeeper", "run.tape: DESYNC at tick 3", 1),
     ],
 )

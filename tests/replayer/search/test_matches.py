@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 from asked_worlds import Battle, Garden, battle_run, garden_run
 
+import recorder
 import replayer
 from replayer.search.matches import Finder, UnprovedAnswerError
 from replayer.search.search_errors import ExpressionError
 
 from oracle.second_reader import FRAMES, Reader
+from small_worlds import Walkers
 
 TICKS, INTERVAL = 150, 20
 
@@ -178,3 +180,25 @@ def test_a_range_is_asked_alone(garden: tuple[Path, list[Any]]) -> None:
         assert finder.find("all", 20, 40).ticks == [20, 30, 40]
         assert finder.find("first", 21, 40).ticks == [30]
         assert finder.find("last", 0, 29).ticks == [20]
+
+
+def test_a_figure_with_dots_in_its_name(tmp_path: Path) -> None:
+    """As meadow has one for each species; alone, and together with a field."""
+
+    class Counted(Walkers):
+        def telemetry(self) -> dict[str, float]:
+            return {"far.x": float(self.state["x"].max()), "far": 1.0}
+
+    path = tmp_path / "run.tape"
+    with recorder.Recorder(path, Counted(), trial_ms=0) as tape:
+        for _ in range(60):
+            tape.step(None)
+    plain, xs = Counted(), []
+    for _ in range(61):
+        xs.append(plain.state["x"].copy())
+        plain.step(None)
+    wanted = [tick for tick, x in enumerate(xs) if x.max() > 3]
+    assert wanted
+    with replayer.open(path, world=Counted) as run:
+        assert list(run.find("telemetry.far.x > 3").ticks) == wanted
+        assert list(run.find("telemetry.far.x > 3 and telemetry.far == 1 and x.max() > 3").ticks) == wanted

@@ -216,7 +216,9 @@ def test_a_dump_without_its_tape_is_explained_by_its_reproduction(capsys: Any) -
     captured = capsys.readouterr()
     facts = json.loads(captured.out)
     assert (facts["tape"], facts["tick"]) == ("late.desync-28/reproduction.tape", BAD_TICK)
-    assert "note: late.tape is not here: late.desync-28/reproduction.tape is explained" in captured.err
+    assert (
+        "note: late.tape is not here as it was recorded: late.desync-28/reproduction.tape is explained" in captured.err
+    )
 
     finding = Path("late.desync-28/finding.json")
     finding.write_text(json.dumps({"tick": "28"}))
