@@ -46,7 +46,7 @@ def test_a_branch_is_an_ordinary_tape(capsys: pytest.CaptureFixture[str]) -> Non
     assert out.splitlines()[0].startswith("way.tape: ticks 40 to 60, a branch of garden.tape at tick 40, ")
     assert out.splitlines()[1:] == [
         "  the same to tick 44, first different at tick 45",
-        "  next: replay diff garden.tape way.tape",
+        f"  next: replay diff garden.tape way.tape {GARDEN}",
     ]
     out = asked(capsys, f"diff garden.tape way.tape {GARDEN}", code=1)
     assert out.startswith("garden.tape and way.tape: the same to tick 44, first different at tick 45 of 40 to 60")
