@@ -156,6 +156,7 @@ def test_what_steps_return_is_compared(replay: Replay) -> None:
     )
 
 
+@pytest.mark.seldom(0.3)
 def test_values_of_this_library_are_never_suspects(replay: Replay) -> None:
     """The environment's are named by its own class, not by the adapter's."""
     code, printed = replay("tried:Counting", "--ticks", "20", "--seeds", "2")

@@ -89,6 +89,7 @@ def test_a_difference_is_worse_than_damage_and_that_worse_than_no_seal() -> None
 
 
 @pytest.mark.parametrize("output", ["no/d.png", "sound.tape/d.png"])
+@pytest.mark.seldom(0.3)
 def test_one_document_is_printed_where_the_picture_cannot_be_drawn(
     output: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

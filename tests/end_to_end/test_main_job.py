@@ -103,6 +103,7 @@ def test_a_fresh_process_with_a_different_hash_seed_finds_the_same(live: Live) -
     assert visit(live, PYTHONHASHSEED=other)["found"] == live.expected()
 
 
+@pytest.mark.seldom(0.3)
 def test_with_simd_dispatch_switched_off_the_same_is_found(live: Live) -> None:
     """With every CPU feature disabled that NumPy can disable, the same states are found."""
     try:

@@ -54,6 +54,7 @@ def follow(words: list[str]) -> int:
 @pytest.mark.parametrize(
     ("options", "tick"), [("", 45), ("--keep 20", 80), ("--ticks 1", 0), ("--split 2kB", 45)], ids=str
 )
+@pytest.mark.seldom(0.3)
 def test_hints_can_be_typed_in(capsys: pytest.CaptureFixture[str], options: str, tick: int) -> None:
     """Names with blanks are quoted, the tick is on the tape, and all commands work."""
     assert run(recorder.commands.main.main, f"run tiny.toml -o 'my $tape' --keyframe-interval 5 {options}") == 0

@@ -90,6 +90,7 @@ def test_a_warning_that_cannot_be_printed_stops_nothing() -> None:
 
 
 @pytest.mark.parametrize(("package", "word"), SHOWN_BY_HELP)
+@pytest.mark.seldom(0.3)
 def test_help_into_a_pipe_that_breaks_is_quiet(package: str, word: str) -> None:
     """As by | head -1: exit code 0, nothing on stderr; a full disk is a mistake, in one line."""
     command = [

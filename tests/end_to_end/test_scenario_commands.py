@@ -134,6 +134,7 @@ def test_comparing_tapes(capsys: pytest.CaptureFixture[str]) -> None:
     assert_one_line(capsys.readouterr(), "plain.tape has no events")
 
 
+@pytest.mark.seldom(0.3)
 def test_a_sweep(capsys: pytest.CaptureFixture[str]) -> None:
     """All combinations with a tape each, extinctions, a picture; again, it does nothing; a new sweep, a new folder."""
     sweep = "sweep tiny.toml --axis scenario.network.loss=0,0.9 --axis seed=0..2 --ticks 5 -j 1"

@@ -62,6 +62,7 @@ def test_the_tape_is_that_of_one_process(capsys: pytest.CaptureFixture[str]) -> 
     assert run(replayer.commands.main.main, "verify many.tape") == 0
 
 
+@pytest.mark.seldom(0.3)
 def test_a_shard_that_always_ends_is_one_line_and_the_ticks_before_are_kept(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -176,6 +176,7 @@ def test_a_tape_from_a_checkpoint(capsys: pytest.CaptureFixture[str]) -> None:
     assert "no property was violated" not in text
 
 
+@pytest.mark.seldom(0.3)
 def test_mistakes_of_a_run_from_a_checkpoint(capsys: pytest.CaptureFixture[str]) -> None:
     """One line, exit code 2, and nothing is written."""
     Path("in.ndjson").write_text('{"tick": 30, "inputs": [{"kind": "drought", "ticks": 3, "percent": 60}]}\n')

@@ -142,6 +142,7 @@ class HangingEngine(ProcessEngine):
         return super().start(hang_once(self.marker, role) if role is run_worker else role, arguments)
 
 
+@pytest.mark.seldom(0.3)
 def test_a_worker_that_waits_for_nothing_is_ended(tmp_path: Path) -> None:
     HangingEngine.marker = tmp_path / "hung"
     notices: list[str] = []

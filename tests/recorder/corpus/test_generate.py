@@ -249,6 +249,7 @@ def test_other_settings_are_refused(line: str, why: str, capsys: pytest.CaptureF
     assert tapes(Path("runs")) == before
 
 
+@pytest.mark.seldom(0.3)
 def test_the_index_is_made_again_if_it_is_gone(capsys: pytest.CaptureFixture[str]) -> None:
     """The index is rebuilt from the tapes with the same rows, and nothing is run."""
     assert generate(f"heaps.toml --seeds 0..2 {BOTH} -j 1") == 0

@@ -78,6 +78,7 @@ def test_a_closed_tape(tmp_path: Path, kept: int) -> None:
     assert episode.terminated
 
 
+@pytest.mark.seldom(0.3)
 def test_a_killed_recording(tmp_path: Path) -> None:
     path = tmp_path / "run.tape"
     assert subprocess.run([sys.executable, "-c", KILLED, str(path)], check=False).returncode == -signal.SIGKILL

@@ -214,6 +214,7 @@ def test_what_is_recorded_as_an_input_is_no_such_change() -> None:
             game.step()
 
 
+@pytest.mark.seldom(0.3)
 def test_another_cause_is_not_taken_for_one() -> None:
     """A hidden counter: the comparison was made, and found nothing; without it nothing is said."""
     for on in (True, False):

@@ -132,6 +132,7 @@ def test_literal_chained_hashes() -> None:
 
 
 @pytest.mark.parametrize("slip", [2, 9, 30, 58, 60])
+@pytest.mark.share(0.3)
 def test_a_desync_is_named(tmp_path: Path, slip: int) -> None:
     """A desync is reported with tick, field and row, though no frame has a hash of that state."""
     path, live = make_tape(tmp_path)

@@ -71,6 +71,7 @@ def noted(path: str = "run.tape") -> OutsideNote:
         return noted_outside(tape)
 
 
+@pytest.mark.seldom(0.3)
 def test_a_recorder_notes_what_the_first_steps_read() -> None:
     with Recorder("run.tape", curious_worlds.ReadsFile(), trial_ms=TRIAL_MS) as tape:
         tape.step()

@@ -45,6 +45,7 @@ def here() -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in Path.cwd().glob("run.tape*")}
 
 
+@pytest.mark.seldom(0.3)
 def test_during_a_run_the_url_has_the_tape_up_to_there(tmp_path: Path) -> None:
     """Each time it reads as a tape that was not closed, with the states of the live run; in the end it is the tape."""
     live: dict[int, bytes] = {}
@@ -149,6 +150,7 @@ def test_the_command_uploads(capsys: pytest.CaptureFixture[str]) -> None:
 RUN = ["run", "quiet-meadow", "--split", "20kB", "--keyframe-interval", "50", "-o", "run.tape"]
 
 
+@pytest.mark.seldom(0.3)
 def test_a_run_uploads_beside_itself(tmp_path: Path) -> None:
     """By a process of its own: at the end, the URL has the same bytes."""
     (tmp_path / "copy").mkdir()

@@ -35,6 +35,7 @@ def answer(name: str, output: str, code: int = 1) -> Answer:
 
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("specimen", QUICK, ids=lambda specimen: specimen.name)
+@pytest.mark.seldom(0.3)
 def test_verify_is_right_about_a_planted_defect_and_silent_about_a_sound_program(
     specimen: Specimen, tmp_path: Path
 ) -> None:
@@ -44,6 +45,7 @@ def test_verify_is_right_about_a_planted_defect_and_silent_about_a_sound_program
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("specimen", LATER, ids=lambda specimen: specimen.name)
+@pytest.mark.seldom(0.3)
 def test_verify_is_right_about_the_third_set(specimen: Specimen, tmp_path: Path) -> None:
     """As of the second set."""
     assert_verify_is_right(specimen, tmp_path)
@@ -51,6 +53,7 @@ def test_verify_is_right_about_the_third_set(specimen: Specimen, tmp_path: Path)
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("specimen", NEWEST, ids=lambda specimen: specimen.name)
+@pytest.mark.seldom(0.3)
 def test_verify_is_right_about_the_fifth_set(specimen: Specimen, tmp_path: Path) -> None:
     """As of the second set."""
     assert_verify_is_right(specimen, tmp_path)
@@ -58,6 +61,7 @@ def test_verify_is_right_about_the_fifth_set(specimen: Specimen, tmp_path: Path)
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("specimen", LATEST, ids=lambda specimen: specimen.name)
+@pytest.mark.seldom(0.3)
 def test_verify_is_right_about_the_sixth_set(specimen: Specimen, tmp_path: Path) -> None:
     """As of the second set."""
     assert_verify_is_right(specimen, tmp_path)

@@ -55,6 +55,7 @@ def recorded(path: Path, factory: Any = Cellar) -> None:
             tape.step(orders.get(tick, chance.choice([None, 1, 2])))
 
 
+@pytest.mark.seldom(0.3)
 def test_a_desync_needs_its_causes_alone(tmp_path: Path) -> None:
     """The two openings and the candle; and verify finds it in the new tape at the same tick."""
     path, small = tmp_path / "run.tape", tmp_path / "small.tape"

@@ -343,6 +343,7 @@ def test_a_long_verification_ends_with_what_values_alone_take(
 
 
 @pytest.mark.parametrize("options", ["Drifting", "Game --values", "Game --json"])
+@pytest.mark.seldom(0.3)
 def test_nothing_is_measured_after_a_desync_with_values_or_as_json(
     path: Path, run: Any, monkeypatch: pytest.MonkeyPatch, options: str
 ) -> None:

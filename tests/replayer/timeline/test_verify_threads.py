@@ -58,6 +58,7 @@ def results(folder: Path, text: str) -> list[Any]:
     return [json.loads(line) for line in finished.stdout.splitlines()]
 
 
+@pytest.mark.seldom(0.3)
 def test_a_simulation_whose_making_starts_threads_is_simulated_in_fresh_processes(tmp_path: Path) -> None:
     """With the same result, also for a desync, and a note. The script has no guard and is not run again."""
     text = """

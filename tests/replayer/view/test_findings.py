@@ -194,6 +194,7 @@ def client(dump: Path) -> Iterator[Any]:
         yield opened
 
 
+@pytest.mark.seldom(0.3)
 def test_the_page_is_told_of_the_finding(client: Any, dump: Path) -> None:
     """Both sides have their role; the mark and the jump lead to the tick."""
     finding = read_finding(dump)

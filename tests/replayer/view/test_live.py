@@ -133,6 +133,7 @@ def truth_at(tick: int) -> int:
     return pond_at(tick).state.hash()
 
 
+@pytest.mark.seldom(0.3)
 def test_pages_follow_the_head_and_see_the_end(tmp_path: Path) -> None:
     """Each head has the hash of a plain run; one page looks back meanwhile; in the end it is a page as any other."""
     path = tmp_path / "run.tape"
@@ -168,6 +169,7 @@ def test_pages_follow_the_head_and_see_the_end(tmp_path: Path) -> None:
         assert [tick for tick, count in enumerate(shown["inputs"]) if count] == [10, 20, 30, 40, 50, 60]
 
 
+@pytest.mark.seldom(0.3)
 def test_a_program_gets_each_state_of_the_run(tmp_path: Path) -> None:
     """The stream begins with a state; with the changes of each tick, it is that of a plain run. Then comes the end."""
     path, state, hashes = tmp_path / "run.tape", dict[str, Any](), dict[int, str]()
@@ -397,6 +399,7 @@ def test_only_one_tape_can_be_followed(capsys: pytest.CaptureFixture[str], tmp_p
     assert_one_line(capsys.readouterr(), "--delay is for a run that is being recorded: add --live")
 
 
+@pytest.mark.seldom(0.3)
 def test_telemetry_and_events_come_with_their_tick(tmp_path: Path) -> None:
     """Before their blocks are written: those of a plain run. What the tape has then takes their place, each mark once."""
     path, plain, jumps = tmp_path / "run.tape", MeasuredPond(), list[int]()

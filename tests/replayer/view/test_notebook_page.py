@@ -74,6 +74,7 @@ def test_the_cell_is_a_frame_with_the_page(tapes: list[Path]) -> None:
     page.close()
 
 
+@pytest.mark.seldom(0.3)
 def test_a_simulation_of_a_cell_is_refused_with_what_to_do(tapes: list[Path]) -> None:
     """Another process could not import it."""
 

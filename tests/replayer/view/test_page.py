@@ -168,6 +168,7 @@ def test_it_plays_both_ways_and_stops_at_the_ends(open_page: Open, address: str)
     shows(page, 0)
 
 
+@pytest.mark.seldom(0.3)
 def test_two_tapes_are_compared(open_page: Open, address: str) -> None:
     """The first difference is said, gone to, and marked in the map and in the inspector."""
     page = open_page(f"{address}#tick=5&compare=both")
@@ -286,6 +287,7 @@ NAMELESS = """[...document.querySelectorAll('button, input, select, canvas, dial
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 800), ("dark", 420)])
+@pytest.mark.seldom(0.3)
 def test_narrow_windows_both_schemes_and_screen_readers(open_page: Open, address: str, scheme: str, width: int) -> None:
     """Nothing is wider than the window, colours follow the system, and each control has a name."""
     page = open_page(address, color_scheme=scheme, viewport={"width": width, "height": 760})

@@ -73,6 +73,7 @@ def page(tmp_path: Path) -> Iterator[tuple[TestClient, Asking, Path]]:
         yield client, Asking(socket), tmp_path
 
 
+@pytest.mark.seldom(0.3)
 def test_find_and_who_are_those_of_brute_force(page: tuple[TestClient, Asking, Path]) -> None:
     """The next tick, the one before, all of them; the last change of a cell and the one before that. Mistakes are one line."""
     _, asking, _ = page

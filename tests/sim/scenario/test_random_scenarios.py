@@ -109,6 +109,7 @@ def digest(seeds: range) -> str:
     return total.hexdigest()
 
 
+@pytest.mark.seldom(0.3)
 def test_no_state_depends_on_the_process() -> None:
     """A process with a different hash seed gives the same states and events."""
     code = f"import sys; sys.path[:0] = {sys.path!r}; import test_random_scenarios as t; print(t.digest(range(3)))"

@@ -294,6 +294,7 @@ def test_a_baseline_that_the_writer_has_used_up(monkeypatch: pytest.MonkeyPatch)
 
 
 @needs_kernel
+@pytest.mark.seldom(0.3)
 def test_two_consumers_and_a_third_that_goes() -> None:
     """Each gets everything since it last asked, in any order; the last one to close ends the watch."""
     before = watched_bytes()
@@ -570,6 +571,7 @@ def test_no_descriptor_stays_open_after_many_recorders(tmp_path: Path) -> None:
 
 
 @needs_kernel
+@pytest.mark.seldom(0.3)
 def test_a_new_arena_counts_as_all_written() -> None:
     """A new arena, with a different layout or the same, has unknown changes until the source is reset."""
     state = State(Schema(Field("x", "i8", (3_000,)), Table("ants", Field("age", "i8"), capacity=4)))

@@ -257,6 +257,7 @@ def test_the_spaces_are_on_the_tape_and_in_the_manifest(tmp_path: Path) -> None:
     json.loads((tmp_path / "set" / "manifest.json").read_text(), parse_constant=pytest.fail)
 
 
+@pytest.mark.seldom(0.3)
 def test_a_tape_of_before_is_extracted_in_the_same_way(tmp_path: Path, monkeypatch: Any) -> None:
     """One without spaces: those of the rebuilt environment take their place."""
     monkeypatch.setattr("sim.adapters.gymnasium.adapter.describe_env", lambda _: {})
@@ -347,6 +348,7 @@ def test_runs_are_split_whole_and_seeds_may_be_large(tmp_path: Path) -> None:
     assert sorted([*train["seed"], *test["seed"]]) == [0, 1, 3, 2**63 + 2]
 
 
+@pytest.mark.seldom(0.3)
 def test_other_readers_see_the_same(tmp_path: Path) -> None:
     """polars, duckdb and pandas, images with their shape, from Parquet and from Arrow."""
     polars, duckdb, pandas = (pytest.importorskip(name) for name in ("polars", "duckdb", "pandas"))

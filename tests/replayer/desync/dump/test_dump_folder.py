@@ -94,6 +94,7 @@ def test_the_same_dump_again_is_no_second_one() -> None:
     assert {name: files(Path())[name] for name in before} == before
 
 
+@pytest.mark.seldom(0.3)
 def test_a_dump_that_was_killed_is_cleared_away_by_the_next() -> None:
     """Half a dump of a dead process is removed, except files that the process did not write."""
     ready, go = os.pipe()

@@ -48,6 +48,7 @@ class Wrong(Walkers):
             self.state["y"][7] ^= 4
 
 
+@pytest.mark.seldom(0.3)
 def test_a_dump_reproduces_the_bad_tick_alone() -> None:
     """Its first keyframe is the agreed state before the tick; verifying it needs one step."""
     with Recorder("run.tape", Walkers(), keyframe_interval_ticks=10) as tape:

@@ -70,6 +70,7 @@ def desync(name: str = "run.tape") -> VerificationReport:
     return report
 
 
+@pytest.mark.seldom(0.3)
 def test_every_file_of_the_dump_names_values_by_path() -> None:
     """The report, the table and both JSON files; of the states, everything can be read."""
     dump = desync().dump_path
@@ -98,6 +99,7 @@ def test_every_file_of_the_dump_names_values_by_path() -> None:
     ]
 
 
+@pytest.mark.seldom(0.3)
 def test_two_dumps_are_compared_by_path(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """The states of their ticks, in values and order."""
     first = desync().dump_path

@@ -324,6 +324,7 @@ def test_uncommitted_changes_stay_and_are_noted(capsys: pytest.CaptureFixture[st
 
 
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.seldom(0.3)
 def test_an_interrupt_leaves_no_work_tree(history: History, temporary: Path, sent: signal.Signals, code: int) -> None:
     """While a simulation runs that never ends; its process ends as well."""
     pid_file = history.folder.parent / "pid"

@@ -599,6 +599,7 @@ def test_a_planted_fault_is_named_at_its_line(capsys: Any, fault: Fault) -> None
         assert (cause["value"]["ulp_max"] in (1, 2, 3)) == (fault.operation == "np.exp")
 
 
+@pytest.mark.seldom(0.3)
 def test_the_screen_names_tick_field_operation_line_and_elements(capsys: Any) -> None:
     """The screen: the operation, the line with its text, elements and ULPs, the variants, and the recorded one."""
     if not simd_switch():
@@ -655,6 +656,7 @@ def test_a_state_that_no_variant_gives_is_reported_without_a_cause(capsys: Any) 
     ]
 
 
+@pytest.mark.seldom(0.3)
 def test_a_step_that_notices_the_array_views_is_traced_by_its_lines(capsys: Any) -> None:
     """The traced step gives the same state as the untraced one because arrays are not watched; a note reports that."""
     code, facts = explain(capsys, "picky", "--code", "other", "--tick", "25")
@@ -664,6 +666,7 @@ def test_a_step_that_notices_the_array_views_is_traced_by_its_lines(capsys: Any)
     assert any("only lines were watched" in note for note in facts["notes"])
 
 
+@pytest.mark.seldom(0.3)
 def test_a_step_that_notices_the_tracing_gets_a_note(capsys: Any) -> None:
     """If even watching lines changes the step, a note reports it, and the hashes are those of the untraced step."""
     code, facts = explain(capsys, "shy", "--tick", "25", "--env", "PYTHONHASHSEED=5")

@@ -196,6 +196,7 @@ def test_objects_are_shown_by_the_parts_that_differ(capsys: Any) -> None:
     assert "a Unit" not in out
 
 
+@pytest.mark.seldom(0.3)
 def test_a_change_in_a_late_turn_of_a_loop_over_many_objects_is_found(capsys: Any) -> None:
     """The list is not read in each turn, as that would take seconds."""
     cause = explained(capsys, "Legion")

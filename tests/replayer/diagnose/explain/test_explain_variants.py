@@ -147,6 +147,7 @@ def test_a_tape_with_hash_seed_0_is_tried_with_other_seeds(
     assert sides["B"]["environment"] == {"PYTHONHASHSEED": "1"}
 
 
+@pytest.mark.seldom(0.3)
 def test_requested_variants_have_one_seed(capsys: Any) -> None:
     """A variable without effect makes no difference, with any seed of the recording."""
     record("Sets", "sets.tape", PYTHONHASHSEED="0")

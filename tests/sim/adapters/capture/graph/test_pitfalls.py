@@ -30,6 +30,7 @@ def cases(named: dict[str, Any]) -> list[Any]:
 
 @pytest.mark.share(0.24)
 @pytest.mark.parametrize("name", cases(EXACT))
+@pytest.mark.seldom(0.3)
 def test_exact(name: str) -> None:
     """Saved without trust, without a warning, and right at every tick."""
     prove_exact(EXACT[name])
@@ -37,6 +38,7 @@ def test_exact(name: str) -> None:
 
 @pytest.mark.share(0.24)
 @pytest.mark.parametrize("name", cases(SAID))
+@pytest.mark.seldom(0.3)
 def test_never_silently_wrong(name: str) -> None:
     """Right at every tick, or refused by path, class and what to do, or warned of by name."""
     prove_said(SAID[name])
@@ -44,6 +46,7 @@ def test_never_silently_wrong(name: str) -> None:
 
 @pytest.mark.parametrize("name", REFUSED)
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::ResourceWarning")
+@pytest.mark.share(0.3)
 def test_refused(name: str) -> None:
     """Refused by path, class and what to do; the ticks before are kept."""
     prove_refused(REFUSED[name])

@@ -174,6 +174,7 @@ BROKEN = {
 
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("what", BROKEN)
+@pytest.mark.seldom(0.3)
 def test_a_broken_merge_is_noticed(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """So that the tests of this module would notice it."""
     world, module, name, replacement = BROKEN[what]
