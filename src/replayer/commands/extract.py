@@ -320,7 +320,7 @@ def _next_step(extraction: Extraction, table: str) -> str:
         opening = f"LeRobotDataset('local/{extraction.path.name}', root='{extraction.path}')"
         return f'python -c "from lerobot.datasets.lerobot_dataset import LeRobotDataset; print({opening})"'
     if find_spec("polars") is None:  # pyarrow has written it.
-        folder = extraction.path / table
-        return f"python -c \"import pyarrow.dataset; print(pyarrow.dataset.dataset('{folder}', format='{file_format}').head(5))\""
+        data = extraction.path / table
+        return f"python -c \"import pyarrow.dataset; print(pyarrow.dataset.dataset('{data}', format='{file_format}').head(5))\""
     pattern = f"{extraction.path / table}/**/*.{file_format}"
     return f"python -c \"import polars; print(polars.read_{_READERS[file_format]}('{pattern}'))\""
