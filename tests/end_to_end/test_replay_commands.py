@@ -282,12 +282,11 @@ def test_tail_follows_a_recording_until_it_is_sealed() -> None:
         lines += process.stdout.readlines()
         process.stdout.close()
     assert process.wait(timeout=30) == 0
-    assert [line.split("  ")[0] for line in lines] == [
-        *(f"tick {tick}" for tick in range(2, 11)),
-        "delta keyframe of tick 10\n",
-        *(f"tick {tick}" for tick in range(11, 16)),
-        'sealed: {"reason": "enough"}\n',
-    ]
+    shown = [line.split("  ")[0] for line in lines]
+    keyframe = "delta keyframe of tick 10\n"  # It comes when it is on the tape, the ticks as soon as they are stepped.
+    assert shown.index(keyframe) >= shown.index("tick 10")
+    shown.remove(keyframe)
+    assert shown == [*(f"tick {tick}" for tick in range(2, 16)), 'sealed: {"reason": "enough"}\n']
 
 
 def test_ctrl_c_is_how_one_leaves_a_tail() -> None:
