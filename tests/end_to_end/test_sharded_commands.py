@@ -10,8 +10,8 @@ import pytest
 
 import recorder.commands.main
 import replayer.commands.main
+from recorder.location.shards_manifest import joined_by
 from recorder.processes.shards.shard_processes import ShardProcesses
-from recorder.scenarios.shards.shards_manifest import joined_by
 from replayer import Tape
 from sim.sharding import Piece
 from sim.worlds.meadow.shards.meadow_shard import StepOrder

@@ -45,6 +45,7 @@ from recorder.commands.workers import WorkerOptions, workers_beside
 from recorder.console.argument_types import LocalPath, NotNegative, Positive
 from recorder.console.output import say
 from recorder.exit_codes import UsageError
+from recorder.location.shards_manifest import shards_folder
 from recorder.location.tape_url import TapeUrl
 from recorder.recording_options import FULL_EVERY, KEYFRAME_INTERVAL_TICKS, OptionArguments, RecordingOptions
 from recorder.runs.input_source import InputSource, input_source_of, read_players
@@ -52,7 +53,6 @@ from recorder.runs.mode_probe import choose_mode
 from recorder.scenarios.batch import ticks_of
 from recorder.scenarios.checkpoints import resume_checkpoint
 from recorder.scenarios.shards.sharded_scenario import in_shards, lost_shards_in_one_line
-from recorder.scenarios.shards.shards_manifest import shards_folder
 from recorder.scenarios.start import begin_tape, options_of, players_from
 from recorder.scenarios.violation_watch import ViolationWatch
 from recorder.session.recorder import Recorder

@@ -114,6 +114,18 @@ def tape_folder(path: Location) -> TapeFolder:
     return UrlFiles(path)
 
 
+def read_journal(folder: TapeFolder, before: OpenedFile | None) -> tuple[OpenedFile | None, JournalContents]:
+    """The journal of a tape, and the frames that are in it now; None and no frames if there is no journal.
+
+    before: what the last call gave. It stays open: no other file can then be taken for the same one.
+    """
+    try:
+        file = folder.open(None, before)
+    except FileNotFoundError:
+        return None, JournalContents()
+    return file, file.journal_reader.contents(file.read, min(file.size_bytes, journal_bytes(AREA_BYTES_MAX)))
+
+
 class OpenTape:
     """The files of one tape, open for reading; a context manager.
 
@@ -165,7 +177,7 @@ class OpenTape:
     def _open_and_assemble(self, *, believe_index: bool) -> Assembled:
         self._folder.update()
         # The journal first: frames that the writer moves to a block meanwhile are then read twice instead of never.
-        self._journal = self._read_journal()
+        self._journal_file, self._journal = read_journal(self._folder, self._journal_file)
         missing = self._open_segments()
         if missing is not None and not any(_is_segment(source) for source in self._sources):
             raise missing
@@ -227,15 +239,6 @@ class OpenTape:
             name = self._name if number == 0 else f"{self._name}.{number}"
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
         return SegmentInput(number, file.read, file.size_bytes, file.progress, 0 if file.reads_ahead else WINDOW_BYTES)
-
-    def _read_journal(self) -> JournalContents:
-        """The frames in the journal. It stays open: no other file can then be taken for the same one."""
-        try:
-            file = self._journal_file = self._folder.open(None, self._journal_file)
-        except FileNotFoundError:
-            self._journal_file = None
-            return JournalContents()
-        return file.journal_reader.contents(file.read, min(file.size_bytes, journal_bytes(AREA_BYTES_MAX)))
 
     def close(self) -> None:
         """Close the files: reading from them then raises ValueError. A second call does nothing."""

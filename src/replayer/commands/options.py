@@ -9,6 +9,7 @@ from typing import Annotated
 from cyclopts import Parameter, Token
 
 from recorder.console.argument_types import LocalPath, local_path
+from recorder.location.shards_manifest import joined_by
 from recorder.location.tape_location import Location, tape_location
 
 
@@ -23,20 +24,12 @@ def to_location(_: object, tokens: Sequence[Token]) -> Location:
     The manifest of shards, or its folder, stands for the tape of the whole.
     """
     found = tape_location(tokens[0].value)
-    return _joined_by(found) if isinstance(found, Path) else found
+    return joined_by(found) if isinstance(found, Path) else found
 
 
 def to_local_tape(_: object, tokens: Sequence[Token]) -> Path:
     """Convert an argument to the path of a tape of this machine, as to_location does. Raises ValueError, also for a URL."""
-    return _joined_by(local_path(_, tokens))
-
-
-def _joined_by(path: Path) -> Path:
-    if path.is_dir() or path.suffix == ".json":  # As a folder of shards, or its manifest.
-        from recorder.scenarios.shards.shards_manifest import joined_by  # noqa: PLC0415 - with it all of recording
-
-        return joined_by(path)
-    return path
+    return joined_by(local_path(_, tokens))
 
 
 LocalTape = Annotated[Path, Parameter(converter=to_local_tape, accepts_keys=False, n_tokens=1)]

@@ -18,10 +18,10 @@ from recorder.console.progress import progress_bar
 from recorder.errors import SimulationFailedError
 from recorder.exception_text import STEP_RAISED
 from recorder.exit_codes import DIFFERS, UsageError
+from recorder.location.shards_manifest import shards_folder
 from recorder.location.tape_location import Location
 from recorder.processes.pool import processor_count
 from recorder.processes.stuck_workers import PATIENCE_S
-from recorder.scenarios.shards.shards_manifest import shards_folder
 from recorder.storage.os_errors import reading
 from recorder.text import counted
 from recorder.visible_text import print_visible

@@ -26,13 +26,12 @@ from recorder.format.blocks.drop_block import decode_drop
 from recorder.format.blocks.file_header import HEADER_BYTES as FILE_HEADER_BYTES
 from recorder.format.blocks.file_header import FileHeader, decode_file_header, marker_of
 from recorder.format.blocks.frame import Frame, decode_frames
-from recorder.format.journal_bytes import AREA_BYTES_MAX, JournalContents, journal_bytes
 from recorder.format.recording.assembly import decode_meta, taken_over_at
 from recorder.format.segments.contents_by_scan import find_block
 from recorder.format.segments.seal import TRAILER_BYTES, Seal, decode_seal, decode_trailer
 from recorder.format.segments.segment_contents import Damage, Read, read_header, read_payload
 from recorder.storage.file_names import segment_numbers, segment_path
-from recorder.storage.open_tape import LocalFiles, no_tape, reader
+from recorder.storage.open_tape import LocalFiles, no_tape, read_journal, reader
 from recorder.storage.remote.tape_folder import OpenedFile
 from sim.kernel.plain_data import decode_plain
 
@@ -130,7 +129,8 @@ class Tail:
         """Yield the items of poll one by one: a long tape need not fit into memory. Raises as poll does."""
         sessions = -1
         while sessions != self._sessions:  # After a resume, the journal was that of the session before.
-            journal, sessions = self._read_journal(), self._sessions
+            self._journal_file, journal = read_journal(self._files, self._journal_file)
+            sessions = self._sessions
             more = True
             while more:
                 seen: list[Seen] = []
@@ -141,15 +141,6 @@ class Tail:
         for frame in journal.following(self._next_tick - 1).values():
             self._next_tick = frame.tick + 1
             yield frame
-
-    def _read_journal(self) -> JournalContents:
-        """The frames that are in the journal at the moment; none if there is no journal."""
-        try:
-            file = self._journal_file = self._files.open(None, self._journal_file)
-        except FileNotFoundError:
-            self._journal_file = None
-            return JournalContents()
-        return file.journal_reader.contents(file.read, min(file.size_bytes, journal_bytes(AREA_BYTES_MAX)))
 
     def _step(self, seen: list[Seen]) -> bool:
         """Read one item from the tape; False if there is nothing more at the moment."""

@@ -221,7 +221,10 @@ MISTAKES = [
     ("extract missing.tape -o out", "missing.tape"),
     (f"extract run.tape -o out {SIM} --table pairs", "pairs need an observation"),
     (f"extract run.tape -o out {SIM} --table states --reward nothing", "columns of the table pairs"),
-    (f"extract run.tape -o out {SIM} --table states --field z", "there is no field z at tick 0; fields there: x, y, rng"),
+    (
+        f"extract run.tape -o out {SIM} --table states --field z",
+        "there is no field z at tick 0; fields there: x, y, rng",
+    ),
     (f"extract run.tape -o out {SIM} --stride 0", "--stride"),
     (f"extract run.tape -o out {SIM} --table states --ticks 5", "expected a range such as"),
     (f"extract run.tape -o out {SIM} --table states --ticks 70..80", "has ticks 0 to 60"),

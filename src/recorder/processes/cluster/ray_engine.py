@@ -43,8 +43,7 @@ class RayEngine:
     @contextmanager
     def pool(self, workers: int | None = None) -> Iterator[RayPool]:
         """Connect, and disconnect at the end of the block; see Engine.pool."""
-        if importlib.util.find_spec("ray") is None:
-            raise EngineError(missing_package("the engine ray", "ray", "ray"))
+        ensure_installed()
         address = self.address or _address_of_process() or os.environ.get("RAY_ADDRESS") or None
         count = self.workers or workers or (None if address is not None else len(os.sched_getaffinity(0)))
         session = RaySession(RaySettings(address, count, self.runtime_env), self.attempts)
@@ -52,6 +51,12 @@ class RayEngine:
             yield RayPool(session, self.patience_s)
         finally:
             session.close()
+
+
+def ensure_installed() -> None:
+    """Raise EngineError, with what to install, if there is no Ray."""
+    if importlib.util.find_spec("ray") is None:
+        raise EngineError(missing_package("the engine ray", "ray", "ray"))
 
 
 def _address_of_process() -> str | None:

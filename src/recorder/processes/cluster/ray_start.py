@@ -50,10 +50,11 @@ def connected(settings: RaySettings, folder: str | None) -> Iterator[tuple[Any, 
 
     folder: of the Ray that is started, removed at the end; None for the one at an address.
     """
-    if settings.address is None:
-        os.environ |= {**_OWN, "RAY_AUTH_TOKEN": secrets.token_hex(32)}
-    else:
+    own = {**_OWN, "RAY_AUTH_TOKEN": secrets.token_hex(32)} if settings.address is None else {}
+    before = {name: os.environ.get(name) for name in own}
+    if settings.address is not None:
         _ensure_reachable(settings.address)
+    os.environ |= own
     try:
         ray: Any = importlib.import_module("ray")  # An extra, which takes a while to import.
         logging.getLogger("ray").setLevel(logging.CRITICAL)
@@ -68,6 +69,8 @@ def connected(settings: RaySettings, folder: str | None) -> Iterator[tuple[Any, 
         where = f"Ray at {settings.address}" if settings.address is not None else "Ray"
         raise EngineError(f"{where} could not be used: {first_line(error)}") from error
     finally:
+        for name, value in before.items():
+            os.environ.pop(name, None) if value is None else os.environ.update({name: value})
         if folder is not None:
             shutil.rmtree(folder, ignore_errors=True)
 

@@ -14,14 +14,14 @@ from typing import Any
 
 import attrs
 
-from recorder.recording_options import RecordingOptions
-from recorder.scenarios.shards.shards_manifest import (
+from recorder.location.shards_manifest import (
     MANIFEST_NAME,
     MANIFEST_VERSION,
     digest_of,
     shard_tape_name,
     shards_folder,
 )
+from recorder.recording_options import RecordingOptions
 from recorder.session.recorder import Recorder
 from recorder.storage.atomic_file import make_folder, write_file
 from sim.kernel.state import State

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import bisect
+import functools
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -30,7 +31,6 @@ class TapeLookup:
     Attributes:
         problem: why the lookup file is not used; None if it is used, or if there is none.
         recording: what was read of the tape when the file was found to fit.
-        logged: the rows of its change log.
     """
 
     def __init__(self, tape: Tape, warn: Warn) -> None:
@@ -50,13 +50,18 @@ class TapeLookup:
                 self._distrust(f"{path}: {error}")
         self._starts = [one.first_tick for one in self._intervals]
         self._written = WrittenBlocks(tape)
-        self.logged = LoggedRows(tape)
+        self._tape = tape
 
     def _distrust(self, why: str) -> None:
         """Use nothing of the file from now on, and warn."""
         self._intervals, self._starts, self._decoded = [], [], {}
         self.problem = f"{why}; it is not used. Make it again: replay index"
         self._warn(self.problem)
+
+    @functools.cached_property
+    def logged(self) -> LoggedRows:
+        """The rows of the tape's change log, which is listed when it is asked for: conditions need none of it."""
+        return LoggedRows(self._tape)
 
     def __len__(self) -> int:
         return len(self._intervals)

@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 
 from recorder.errors import RecordingError
-from recorder.scenarios.shards.shards_manifest import (
+from recorder.location.shards_manifest import (
     MANIFEST_NAME,
     MANIFEST_VERSION,
     digest_of,

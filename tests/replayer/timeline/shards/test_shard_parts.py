@@ -12,8 +12,8 @@ import pytest
 
 import replayer.commands.main
 from recorder import Recorder
+from recorder.location.shards_manifest import digest_of, shards_folder
 from recorder.scenarios.shards.shard_tapes import shard_tapes_beside
-from recorder.scenarios.shards.shards_manifest import digest_of, shards_folder
 from replayer.timeline.shards.shard_parts import ShardParts, ShardTapesError
 from sim.scenario.scenario_file import load_scenario
 from sim.worlds.meadow import WORLD, Meadow
