@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -69,3 +70,13 @@ def last_change(states: list[dict[str, Any]], field: str, row: int, at: int) -> 
     values = [state[field][row].item() if row < len(state[field]) else ABSENT for state in states]
     changed = [tick for tick in range(1, at + 1) if not are_same(values[tick - 1], values[tick])]
     return changed[-1] if changed else None
+
+
+def random_questions(states: list[dict[str, Any]], seed: int, count: int = 30) -> Iterator[tuple[str, int, int]]:
+    """Field, row and tick of up to so many questions: cells, and rows that are there at that tick."""
+    chance = random.Random(seed)
+    for _ in range(count):
+        field, row = chance.choice([("cells", chance.randrange(10)), ("units.hp", chance.randrange(4))])
+        at = chance.randrange(1, TICKS + 1)
+        if field == "cells" or row < len(states[at][field]):
+            yield field, row, at

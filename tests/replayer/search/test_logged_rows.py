@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from watched_runs import INTERVAL, TICKS, Marking, last_change, recorded
+from watched_runs import INTERVAL, Marking, last_change, random_questions, recorded
 
 import recorder
 import replayer
@@ -28,14 +28,10 @@ def test_the_last_write_is_that_of_a_plain_loop(tmp_path: Path, options: dict[st
     seed = random.randrange(1 << 20)
     path = tmp_path / "run.tape"
     states = recorded(path, seed, writes=False, mode="changes", **options)
-    chance, skipped = random.Random(seed), 0
+    skipped = 0
     with replayer.open(path, Marking) as run:
         assert ChangeLog(run.tape.recording)
-        for _ in range(30):
-            field, row = chance.choice([("cells", chance.randrange(10)), ("units.hp", chance.randrange(4))])
-            at = chance.randrange(1, TICKS + 1)
-            if field == "units.hp" and row >= len(states[at][field]):
-                continue
+        for field, row, at in random_questions(states, seed):
             found = run.last_write(field, row, at=at, line=False)
             assert found.tick == last_change(states, field, row, at), (seed, field, row, at)
             assert is_proved <= found.is_proved
