@@ -95,7 +95,7 @@ def test_who_prints_value_line_and_inputs(capsys: pytest.CaptureFixture[str], fo
 @pytest.mark.parametrize(
     ("line", "why"),
     [
-        (f"find 'stepz > 3' garden.tape {GARDEN}", "there is no 'stepz': did you mean steps"),
+        (f"find 'stepz > 3' garden.tape {GARDEN}", "there is no 'stepz'; did you mean steps"),
         (f"find 'steps' garden.tape --first --last {GARDEN}", "--first or --last, not both"),
         (f"find 'steps > 3' garden.tape --monotone {GARDEN}", "--monotone needs --first"),
         (f"find 'heat > 3' garden.tape {GARDEN}", "one value for each row"),

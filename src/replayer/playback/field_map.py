@@ -7,7 +7,6 @@ a new simulation. Fields of equal names need no line; the order of the fields do
 
 from __future__ import annotations
 
-import difflib
 import os
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -17,6 +16,7 @@ from typing import Any
 import attrs
 
 from sim.kernel.schema import COUNTS_FIELD, Layout
+from sim.near_names import did_you_mean
 
 NEW = "new"
 FILE_BYTES_MAX = 1 << 20
@@ -81,8 +81,7 @@ class FieldMap:
     def _ensure_known(self, names: Iterable[str], known: list[str], where: str) -> None:
         for name in names:
             if name not in known:
-                near = difflib.get_close_matches(name, known, 2)
-                self._refuse(f"{name}: no field {where}" + (f": did you mean {' or '.join(near)}?" if near else ""))
+                self._refuse(f"{name}: no field {where}{did_you_mean(name, known)}")
 
     def _refuse(self, why: str) -> None:
         raise FieldMapError(f"{self.path}: {why}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ from replayer.search.value_names import NameStep, ValueName
 from replayer.tape.fields import GRAPH_MARK, shown_slots
 from sim.kernel.schema import Blob
 from sim.kernel.state import Snapshot, State
+from sim.near_names import did_you_mean
 
 if TYPE_CHECKING:
     from sim.adapters.object_view.object_tree import ObjectTree
@@ -115,9 +115,8 @@ def figure_of(name: ValueName) -> str:
 
 def unknown_name(name: ValueName, known: list[str]) -> str:
     """A line about a name that no state has, with those that are near it."""
-    near = difflib.get_close_matches(str(name), known, 3)
-    if near:
-        return f"there is no {str(name)!r}: did you mean {', '.join(near)}?"
+    if near := did_you_mean(str(name), known):
+        return f"there is no {str(name)!r}{near}"
     shown = ", ".join(known[:NAMES_SHOWN]) + (", …" if len(known) > NAMES_SHOWN else "")
     return f"there is no {str(name)!r}; there are {shown}" if known else f"there is no {str(name)!r}"
 

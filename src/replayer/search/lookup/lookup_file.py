@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import os
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,6 @@ _HEAD = struct.Struct("<8sQ")
 _DIGEST_BYTES = 16
 FILE_BYTES_MAX = 1 << 30  # A larger file is not read: a question would take longer than without it.
 FACTS_BYTES_MAX = 1 << 28  # Of one interval.
-Say = Callable[[str], None]
 
 
 class UnusableLookupError(ValueError):
