@@ -19,6 +19,7 @@ TEST_GROUPS ?= test datasets adapters viewers stores  # Without the last four, t
 PACKAGE_TESTS := tests/replayer/datasets tests/replayer/export/viewers tests/sim/adapters
 FOREIGN_TESTS := tests/end_to_end/test_examples.py tests/sim/adapters/jax tests/sim/adapters/ale tests/sim/adapters/capture/test_refusals.py
 PYTEST_ARGS ?=  # Of make test and test-exact, such as the seeds that a run printed.
+PAGES_ARGS ?=  # Of the pages in make test: the seed that a run printed.
 BENCH ?=  # Arguments for all benches; --quick is one that each of them has.
 DEMO_TAPE := recordings/demo.tape
 
@@ -39,10 +40,11 @@ test: $(VENV)/.tested
 	$(BIN)/pytest -n 2 --dist worksteal $(PYTEST_ARGS) tests/recorder tests/sim --ignore=tests/sim/adapters
 	$(BIN)/pytest -n 2 --dist worksteal $(PYTEST_ARGS) tests --ignore=tests/recorder --ignore=tests/sim $(PACKAGE_TESTS:%=--ignore=%)
 	$(BIN)/pytest -n 2 --dist worksteal $(PYTEST_ARGS) $(PACKAGE_TESTS)
-	$(BIN)/pytest -n 2 --dist loadfile README.md docs  # Each page by one process: its blocks build on each other.
+	$(BIN)/pytest -n 2 --dist loadfile $(PAGES_ARGS) README.md docs  # Each page by one process: its blocks build on each other.
 
 test-long: $(VENV)/.tested
 	$(BIN)/pytest -n 2 --dist worksteal -m long tests
+	$(BIN)/pytest -n 2 --dist loadfile -m "" README.md docs
 
 test-foreign: $(VENV)/.tested
 	$(BIN)/pip install --quiet --group foreign

@@ -6,6 +6,8 @@ the output of each command after ``$`` must match the lines below it. ``...`` ma
 ids differ from run to run. ``<!--- skip: start if(lacks("polars"), reason="…") -->`` skips blocks if a package is not
 installed, up to ``<!--- skip: end -->``. ``<!--- continues: 1-record.md -->`` gives a page the files that the reader
 saved on another page; ``<!--- runs: play.py -->`` runs one of them, as the reader did there.
+
+A run of the folder takes a part of the pages, each run other ones; a page that is named is always run, and ``-m ""`` runs all.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import contextlib
 import importlib.util
 import io
 import os
+import random
 import re
 import runpy
 import subprocess
@@ -21,8 +24,10 @@ import sys
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
+import pytest
 from sybil import Document, Region, Sybil
 from sybil.example import Example
 from sybil.parsers.markdown import CodeBlockParser, SkipParser
@@ -30,6 +35,43 @@ from sybil.parsers.markdown.lexers import DirectiveInHTMLCommentLexer, FencedCod
 
 PLUGIN = "simulation_flight_recorder_pytest"  # Installed, it is found by its entry point; a checkout may be newer.
 SESSION_S_MAX = 120  # A command in the docs that takes longer has hung.
+PAGES_PART = 0.5  # Of the pages in a run: all of them take nearly three minutes.
+
+PAGES_SEED = pytest.StashKey[int]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that runs the same pages again."""
+    parser.addoption("--pages-seed", type=int, metavar="N", help="Run the pages that a run took which printed N.")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Draw the seed of the pages. All workers of a run get the one of the run."""
+    given = getattr(config, "workerinput", {}).get("pages_seed", config.option.pages_seed)
+    config.stash[PAGES_SEED] = random.SystemRandom().randrange(1 << 32) if given is None else given
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Pass the seed to a worker of pytest-xdist."""
+    node.workerinput["pages_seed"] = node.config.stash[PAGES_SEED]
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """Print the seed."""
+    return f"pages: --pages-seed {config.stash[PAGES_SEED]}"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect the pages of a folder whose turn it is not."""
+    if config.option.markexpr != "not long":
+        return
+    named = {Path(argument.partition("::")[0]).resolve() for argument in config.args}
+    pages = sorted({item.path for item in items if item.path.suffix == ".md"} - named)
+    draw = random.Random(config.stash[PAGES_SEED])  # noqa: S311 - no secret
+    left_out = set(draw.sample(pages, int(len(pages) * (1 - PAGES_PART))))
+    config.hook.pytest_deselected(items=[item for item in items if item.path in left_out])
+    items[:] = [item for item in items if item.path not in left_out]
 
 
 def compare(expected: str, printed: str) -> str | None:

@@ -1,4 +1,4 @@
-"""A run of the tests prints its seed, and --cases-seed draws the same cases again."""
+"""A run of the tests prints its seeds; --cases-seed draws the same cases again, and --pages-seed the same pages."""
 
 from __future__ import annotations
 
@@ -106,3 +106,23 @@ def test_a_failure_says_how_to_have_it_again(folder: Path) -> None:
     assert len(seeds(output)) == 1
     assert output.index("@reproduce_failure(") < output.index("--cases-seed")
     assert not set(drawn(output)) & set(drawn(other)), "each run draws others"
+
+
+@pytest.mark.seldom(0.25)
+def test_each_page_has_its_turn_and_named_pages_have_it_always() -> None:
+    """Half of the pages, the same for the same seed; two runs together have more than one; README is named."""
+    root = Path(__file__).parents[1]
+    every = {str(page.relative_to(root)) for page in root.glob("docs/**/*.md")} | {"README.md"}
+
+    def pages(*arguments: str) -> set[str]:
+        code, output = run_tests(root, "--collect-only", "-q", "README.md", "docs", *arguments)
+        assert code == 0
+        return set(re.findall(r"^(\S+\.md)::", output, re.MULTILINE))
+
+    whole, first, again, other = pages("-m", ""), pages("--pages-seed", "1"), pages("--pages-seed", "1"), pages()
+
+    assert whole <= every
+    assert first == again < whole
+    assert first < first | other
+    assert "README.md" in first & other
+    assert len(whole) // 2 <= len(first) <= len(whole) // 2 + 2
