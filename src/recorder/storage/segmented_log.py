@@ -22,12 +22,12 @@ from typing import Any
 
 import attrs
 
-from recorder.format.segments.segment_encoder import Piece, SegmentEncoder
+from recorder.format.segments.large_group import Group, LargeGroup
+from recorder.format.segments.segment_encoder import SegmentEncoder
 from recorder.storage.file_interfaces import IO, Files
 from sim.kernel.memory.free_memory import give_back_free_memory
 
 MakeMeta = Callable[[int, int], bytes]  # Takes a segment's number and the offset that it continues from; returns META.
-Group = list[Piece]  # The blocks of one payload: they are placed together.
 
 APPEND_BYTES = 8 << 20  # Joined for one append. The keyframe of a large state is not in memory once more.
 LARGE_GROUP_BYTES = 64 << 20  # What took so much, such as the keyframe of a large state, is given back to the system.
@@ -114,6 +114,16 @@ class SegmentedLog:
         self.backlog_bytes += size
         self._had_large_group |= size >= LARGE_GROUP_BYTES
 
+    def hold(self) -> None:
+        """Keep the blocks that may have to be written again without what they are made from, which then may change."""
+        for groups in (self._backlog, self._undurable, self._repeat):
+            for number, group in enumerate(groups):
+                if isinstance(group, LargeGroup):
+                    groups[number] = list(group)
+        self.undurable_bytes = sum(map(_size, self._undurable))
+        waiting = [group for group in self._backlog if not isinstance(group, Rotation)]
+        self.backlog_bytes = sum(map(_size, [*waiting, *self._repeat]))
+
     def put_rotation(self) -> None:
         """Begin a new segment after the groups that were put so far."""
         self._backlog.append(Rotation())
@@ -172,7 +182,7 @@ class SegmentedLog:
         try:
             for data in parts:
                 self._io.append(data)
-        except OSError:
+        except BaseException:  # Large groups are compressed meanwhile, for which memory may be lacking.
             self.encoder.roll_back(mark)
             try:
                 self._io.truncate(mark.next_offset)
@@ -313,4 +323,6 @@ def _placed(group: Group, encoder: SegmentEncoder) -> Iterator[bytes]:
 
 
 def _size(group: Group) -> int:
+    if isinstance(group, LargeGroup):
+        return group.size_bytes
     return sum(len(piece.padded) for piece in group)

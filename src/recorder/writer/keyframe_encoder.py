@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from recorder.format.blocks.block import BlockKind
 from recorder.format.blocks.delta_keyframe import delta_payload
 from recorder.format.blocks.full_keyframe import Changes, apply_changes, full_payload
 from recorder.format.segments import segment_encoder
+from recorder.format.segments.large_group import LARGE_PAYLOAD_BYTES, Group, LargeGroup, stored_bytes_of
 from recorder.format.segments.segment_encoder import Piece, SeqReference, delta_pieces, full_pieces
 from recorder.writer.buffer_pool import BufferPool
 from recorder.writer.jobs import Baseline, KeyframeJob
@@ -59,13 +61,20 @@ class KeyframeEncoder:
         job.baseline.snapshot = made
         return None
 
-    def full(self, job: KeyframeJob) -> list[Piece]:
+    def full(self, job: KeyframeJob) -> Group:
         """Encode a full keyframe whose state is known."""
         assert job.baseline.snapshot is not None
         payload = full_payload(job.tick, job.state_hash, job.baseline.snapshot, job.digest)
-        pieces, self._place = full_pieces(job.tick, payload)
         self.full_count += 1
-        self._full_bytes, self._delta_bytes = sum(piece.stored_bytes for piece in pieces), 0
+        if payload.size_bytes < LARGE_PAYLOAD_BYTES:
+            pieces, self._place = full_pieces(job.tick, payload)
+            return pieces
+        self._place = SeqReference()
+        return LargeGroup(BlockKind.FULL, payload, job.tick, place=self._place)
+
+    def note_full(self, job: KeyframeJob, group: Group) -> None:
+        """Note that a full keyframe was put, and release the state of the one before."""
+        self._full_bytes, self._delta_bytes = stored_bytes_of(group), 0
         self.is_worn = False
         if job.needs_spare:
             self._buffers.make_ready(job.baseline.layout.size_bytes)
@@ -73,22 +82,26 @@ class KeyframeEncoder:
         if before is not None and before.snapshot is not None:  # No further deltas refer to it.
             self._buffers.give(before.snapshot.arena)
             before.snapshot = None
-        return pieces
 
-    def delta(self, job: KeyframeJob) -> list[Piece] | None:
+    def delta(self, job: KeyframeJob) -> Group | None:
         """Encode a delta; None if its full keyframe is not on the tape."""
         if self._place is None or job.baseline.snapshot is None or job.changes is None:
             return None
         self.delta_count += 1
         payload = delta_payload(job.tick, job.state_hash, job.changes, job.baseline.snapshot, job.digest)
-        pieces = delta_pieces(job.tick, payload, self._place)
+        if payload.size_bytes < LARGE_PAYLOAD_BYTES:
+            return delta_pieces(job.tick, payload, self._place)
+        return LargeGroup(BlockKind.DELTA, payload, job.tick, baseline=self._place)
+
+    def note_delta(self, job: KeyframeJob, group: Group) -> None:
+        """Note that a delta was put, and release the memory of its rows."""
+        assert job.changes is not None
         self._give_back(job.changes)
         # Deltas grow with the distance. If they grow evenly, a full keyframe at this point minimizes the average size of
         # a keyframe: with F bytes for it and d, 2d, 3d ... for n deltas, (F + d n² / 2) / n is smallest where d n² / 2
         # is F.
-        self._delta_bytes += sum(piece.stored_bytes for piece in pieces)
+        self._delta_bytes += stored_bytes_of(group)
         self.is_worn = self._delta_bytes >= self._full_bytes >= WORN_BYTES_MIN
-        return pieces
 
     def _give_back(self, changes: Changes, bytes_max: int | None = None) -> None:
         for memory in changes.taken():

@@ -18,26 +18,26 @@ from collections import deque
 from typing import Any, cast
 
 from recorder.errors import WriterFailedError
+from recorder.format.segments.large_group import Group, LargeGroup
 from recorder.recording_options import RecordingOptions
 from recorder.statistics import WriterStatistics
 from recorder.storage.file_interfaces import Files
-from recorder.storage.segmented_log import Group, SegmentedLog, SizeChangedError
+from recorder.storage.segmented_log import SegmentedLog
 from recorder.writer.buffer_pool import BufferPool
 from recorder.writer.dropped_ticks import DroppedTicks
 from recorder.writer.handoff_queue import HandoffQueue
-from recorder.writer.jobs import KeyframeJob, TickOutput, not_sealed
+from recorder.writer.jobs import KeyframeJob, TickOutput
 from recorder.writer.keyframe_encoder import KeyframeEncoder, writes_pieces
 from recorder.writer.pending_ticks import WaitingTicks
 from recorder.writer.retries import Retries
+from recorder.writer.tape_writes import TapeWrites
 
 FRAMES_AGE_S_MAX = 1.0  # Frames do not wait longer than this for their block to fill.
 BACKLOG_BYTES_MAX = 64 << 20  # Compressed blocks that wait for a disk that refuses; later ones are dropped.
-UNDURABLE_BYTES_MAX = 64 << 20  # Blocks kept until a sync; beyond this size the sync comes early.
 LAZY_BYTES = 1 << 20  # With durability="none" this many bytes are gathered for one append.
-LAST_TRIES = 3  # Attempts at the end, before the rest is given up.
 
 
-class Writer:
+class Writer(TapeWrites):
     """Owns the files and the thread; one other thread calls all public methods.
 
     Attributes:
@@ -246,78 +246,6 @@ class Writer:
             self._handoff.rest()
         return not stopping
 
-    def _store(self, now_s: float, *, sync: bool, urgent: bool) -> None:
-        """Write the taken items to the disk, unless it has refused shortly before."""
-        if not urgent and not self._retries.is_due(now_s):
-            return
-        for _ in range(1 if self.failing else 2):  # A disk that refused a segment may accept a new one at once.
-            try:
-                self._write(sync=sync)
-            except OSError as error:
-                self._fail(error)
-            else:
-                self._succeed()
-                return
-
-    def _write(self, *, sync: bool) -> None:
-        log = self._log
-        log.write()
-        if sync or log.undurable_bytes > UNDURABLE_BYTES_MAX:
-            log.sync()
-            self._synced_s = time.monotonic()
-            self._reinstate()
-        log.drop_front(self._settings.keep_ticks, self._settings.keep_s)
-        if self._dropped.since is None:
-            self.written_tick = self._waiting.first_tick - 1
-
-    def _reinstate(self) -> None:
-        """Bring back what was removed, moved or replaced from outside. Raises OSError."""
-        what = self._files.reinstate()
-        if what:
-            self.notify(what)
-        if not self._files.has_journal() and not self.journal_is_gone:
-            self.journal_is_gone = self.signal = True
-
-    def _fail(self, error: OSError) -> None:
-        """Note that the disk refused. Raises error itself if that ends the recording."""
-        if isinstance(error, SizeChangedError):  # The keyframes that later deltas refer to may be gone.
-            self._keyframes.forget()
-            self._lost_full = True
-        if self._settings.on_error == "raise":
-            raise error
-        if self._retries.note(error):
-            self.notify(f"{os.fspath(self._path)}: {error}; the recording continues in memory and retries")
-        self.failing = True
-
-    def _succeed(self) -> None:
-        if self.failing:
-            self.failing, self._retries.failure = False, None
-            self.notify(f"{os.fspath(self._path)}: the disk accepts the recording again")
-            self.needs_full = self.needs_full or self._lost_full
-
-    def _finish(self) -> None:
-        """Write the rest and the end of the tape. Raises OSError if that fails after all attempts."""
-        for number in range(LAST_TRIES):
-            try:
-                self._log.write()
-                if self._dropped.since is not None:
-                    self._end_drop(self._waiting.first_tick - 1)
-                if self.seals:
-                    self._log.end(self._outcome, self._settings.keep_ticks, self._settings.keep_s)
-                self._write(sync=self._settings.sync_interval_s is not None)
-                self._log.ensure_size()
-                self._reinstate()
-            except OSError as error:
-                if self._settings.on_error == "raise" or number == LAST_TRIES - 1:
-                    if self._log.is_empty:
-                        self._what_is_kept = not_sealed(self._waiting.first_tick - 1, self._dropped.ranges)
-                    raise
-                self._fail(error)
-                if number:
-                    self._retries.pause()
-            else:
-                return
-
     # --- frames and keyframes
 
     def _take_frames(self, frames: list[bytes]) -> None:
@@ -358,6 +286,7 @@ class Writer:
             delta = self._keyframes.delta(job) if self._keeps() else None
             if delta is not None:
                 self._put(delta)
+                self._keyframes.note_delta(job, delta)
             return
         problem = self._keyframes.make_state(job)  # Also while nothing is kept: the next one may be based on it.
         if self._dropped.since is not None and not self.failing and problem is None:
@@ -374,15 +303,24 @@ class Writer:
             self._log.put_rotation()
         if job.begins_log and job.baseline.snapshot is not None:
             self._waiting.begin_changes(job.baseline.snapshot, keeps_words=job.keeps_words)
-        self._put(self._keyframes.full(job))
+        full = self._keyframes.full(job)
+        self._put(full)
+        self._keyframes.note_full(job, full)
         for group in self._waiting.after_full(with_events=rotates and self._settings.is_ring):
             self._put(group)
 
     def _put(self, group: Group) -> None:
-        """Put blocks into the log, and write them at once where the options require it."""
+        """Put blocks into the log, and write them at once if they are many or the options require it.
+
+        Many blocks are on stable storage, or in memory, when this returns: what they are made from may change then.
+        """
         self._log.put(group)
-        if not self.failing and (self._settings.sync_each_block or self._settings.durability != "none"):
-            self._store(time.monotonic(), sync=self._settings.sync_each_block, urgent=False)
+        is_large = isinstance(group, LargeGroup)
+        if not self.failing and (is_large or self._settings.sync_each_block or self._settings.durability != "none"):
+            is_synced = self._settings.sync_each_block or (is_large and self._settings.sync_interval_s is not None)
+            self._store(time.monotonic(), sync=is_synced, urgent=False)
+        if is_large:
+            self._log.hold()
 
     def _keeps(self) -> bool:
         """Return True if there is room for more: while the disk refuses, blocks are kept in memory."""

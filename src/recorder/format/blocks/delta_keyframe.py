@@ -62,7 +62,7 @@ def delta_payload(tick: int, state_hash: int, changes: Changes, baseline: Snapsh
             for begin in range(0, rows.shape[1], columns):
                 yield np.ascontiguousarray(rows[:, begin : begin + columns].T).reshape(-1)
 
-    return Payload(len(start) + sum(len(index) + rows.size for index, rows in bodies), parts())
+    return Payload(len(start) + sum(len(index) + rows.size for index, rows in bodies), parts)
 
 
 def _mix(rows: Bytes, slot: Slot, numbers: Rows | None, baseline: Bytes) -> tuple[bytes, Bytes]:

@@ -180,7 +180,7 @@ def full_payload(tick: int, state_hash: int, snapshot: Snapshot, digest: bytes =
             else:
                 yield field
 
-    return Payload(len(start) + sum(len(field) for field, _ in bodies), parts())
+    return Payload(len(start) + sum(len(field) for field, _ in bodies), parts)
 
 
 def digest_entry(digest: bytes) -> dict[str, bytes]:

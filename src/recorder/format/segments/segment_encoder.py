@@ -133,12 +133,12 @@ def pieces_of_frames(frames: Iterable[Frame]) -> Iterator[Piece]:
 def full_pieces(tick: int, payload: Payload | memoryview, flags: int = 0) -> tuple[list[Piece], SeqReference]:
     """Make the blocks of a full keyframe, and the reference for its deltas."""
     place = SeqReference()
-    return _cut(BlockKind.FULL, payload, tick, flags, place, None), place
+    return list(cut(BlockKind.FULL, payload, tick, flags, place, None)), place
 
 
 def delta_pieces(tick: int, payload: Payload | memoryview, baseline: SeqReference, flags: int = 0) -> list[Piece]:
     """Make the blocks of a delta keyframe."""
-    return _cut(BlockKind.DELTA, payload, tick, flags, None, baseline)
+    return list(cut(BlockKind.DELTA, payload, tick, flags, None, baseline))
 
 
 def telemetry_piece(first_tick: int, payload: bytes) -> Piece:
@@ -153,17 +153,17 @@ def events_piece(first_tick: int, payload: bytes) -> Piece:
 
 def aux_pieces(first_tick: int, payload: bytes) -> list[Piece]:
     """Make the blocks with sections of ticks from first_tick on."""
-    return _cut(BlockKind.AUX, memoryview(payload), first_tick, 0, None, None)
+    return list(cut(BlockKind.AUX, memoryview(payload), first_tick, 0, None, None))
 
 
 def changes_pieces(first_tick: int, payload: memoryview) -> list[Piece]:
     """Make the blocks with the changes of ticks from first_tick on."""
-    return _cut(BlockKind.CHANGES, payload, first_tick, 0, None, None)
+    return list(cut(BlockKind.CHANGES, payload, first_tick, 0, None, None))
 
 
 def writes_pieces(first_step: int, payload: bytes) -> list[Piece]:
     """Make the blocks with the rows that the steps from first_step on have written."""
-    return _cut(BlockKind.WRITES, memoryview(payload), first_step, 0, None, None)
+    return list(cut(BlockKind.WRITES, memoryview(payload), first_step, 0, None, None))
 
 
 def drop_piece(first_tick: int, last_tick: int, why: str) -> Piece:
@@ -172,17 +172,17 @@ def drop_piece(first_tick: int, last_tick: int, why: str) -> Piece:
     return make_piece(BlockKind.DROP, payload, first_tick)
 
 
-def _cut(
+def cut(
     kind: BlockKind,
     payload: Payload | memoryview,
     tick: int,
     more_flags: int,
     place: SeqReference | None,
     baseline: SeqReference | None,
-) -> list[Piece]:
+) -> Iterator[Piece]:
+    """Yield the blocks of a payload. place: receives the seq of the first one. baseline: of a delta."""
     if isinstance(payload, memoryview):
         payload = Payload.of(payload)
-    pieces = []
     for number, raw in enumerate(payload.pieces(PIECE_RAW_BYTES)):
         flags = Flags(more_flags)
         if number:
@@ -190,8 +190,7 @@ def _cut(
         if (number + 1) * PIECE_RAW_BYTES < payload.size_bytes:
             flags |= Flags.CONTINUES
         piece_place = place if not number else None
-        pieces.append(make_piece(kind, raw, tick, flags=flags, place=piece_place, baseline=baseline, number=number))
-    return pieces
+        yield make_piece(kind, raw, tick, flags=flags, place=piece_place, baseline=baseline, number=number)
 
 
 @attrs.frozen
