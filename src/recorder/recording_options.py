@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import difflib
 import inspect
-import math
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,7 +23,6 @@ from typing import Any, Self, TypedDict, TypeVar
 
 import attrs
 
-from recorder.format.blocks.file_header import RUN_ID_BYTES
 from recorder.settings import (
     BLAMES,
     CHANGE_TRACKINGS,
@@ -46,10 +44,14 @@ from recorder.settings import (
     OnError,
     SplitSize,
     SyncRule,
+    check_budget,
+    check_choice,
     check_flag,
     check_function,
     check_notes,
     check_on_desync,
+    check_run_id,
+    check_trial,
     check_whole,
     one_of,
     parse_sync,
@@ -74,6 +76,7 @@ class OptionArguments(TypedDict, total=False):
     """The options as keyword arguments, for type checkers; see RecordingOptions."""
 
     keyframe_interval_ticks: int
+    keyframe_interval_max_ticks: int | None
     full_every: int
     durability: Durability
     sync: str | None
@@ -101,34 +104,12 @@ class OptionArguments(TypedDict, total=False):
 _optional = attrs.validators.optional
 
 
-def _check_budget(_: Any, field: attrs.Attribute[Any], value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(f"{field.name}={value!r}: expected a number of milliseconds")
-    if not (math.isfinite(value) and 0 < value <= field.metadata["maximum"]):
-        raise ValueError(f"{field.name}={value!r}: expected more than 0 and at most an hour, in milliseconds")
-
-
-def _check_trial(_: Any, field: attrs.Attribute[Any], value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(f"{field.name}={value!r}: expected a number of milliseconds")
-    if not (math.isfinite(value) and 0 <= value <= field.metadata["maximum"]):
-        raise ValueError(f"{field.name}={value!r}: expected 0 (no trial) to an hour, in milliseconds")
-
-
-def _check_choice(_: Any, field: attrs.Attribute[Any], value: Any) -> None:
-    if not isinstance(value, bool | None):
-        raise TypeError(f"{field.name}={value!r}: expected True, False or None")
-
-
-def _check_run_id(_: Any, field: attrs.Attribute[Any], value: Any) -> None:
-    if value is not None and not isinstance(value, bytes):
-        raise TypeError(f"{field.name}={value!r}: expected {RUN_ID_BYTES} bytes")
-    if value is not None and len(value) != RUN_ID_BYTES:
-        raise ValueError(f"{field.name}={value!r}: expected {RUN_ID_BYTES} bytes")
-
-
 def _to_interval(interval_ticks: int) -> int:
     return to_whole("keyframe_interval_ticks", interval_ticks)
+
+
+def _to_interval_max(interval_ticks: int | None) -> int | None:
+    return None if interval_ticks is None else to_whole("keyframe_interval_max_ticks", interval_ticks)
 
 
 def _to_full_every(full_every: int) -> int:
@@ -150,6 +131,8 @@ class RecordingOptions:
 
     Attributes:
         keyframe_interval_ticks: ticks from one keyframe to the next, at least 1.
+        keyframe_interval_max_ticks: let that distance grow with the run, up to this many ticks: a quarter of the ticks so
+            far, in multiples of keyframe_interval_ticks.
         full_every: every Nth keyframe is full, at least 1.
         durability: what a killed process may lose: "tick" (nothing, with a journal), "block" (up to a second) or
             "none" (everything not yet written).
@@ -195,6 +178,12 @@ class RecordingOptions:
         validator=check_whole,
         metadata={**RECORDED, "maximum": TICKS_MAX},
     )
+    keyframe_interval_max_ticks: int | None = attrs.field(
+        default=None,
+        converter=_to_interval_max,
+        validator=_optional(check_whole),
+        metadata={**RECORDED, "older": None, "omit": True, "maximum": TICKS_MAX},
+    )
     full_every: int = attrs.field(
         default=FULL_EVERY, converter=_to_full_every, validator=check_whole, metadata={**RECORDED, "maximum": TICKS_MAX}
     )
@@ -207,12 +196,12 @@ class RecordingOptions:
     blame: Blame = attrs.field(default="auto", validator=one_of(BLAMES), metadata={**RECORDED, "older": "none"})
     seek_budget_ms: float | None = attrs.field(
         default=None,
-        validator=_optional(_check_budget),
+        validator=_optional(check_budget),
         metadata={**RECORDED, "older": None, "omit": True, "maximum": SEEK_BUDGET_MS_MAX},
     )
     keyframe_after_ms: float | None = attrs.field(
         default=None,
-        validator=_optional(_check_budget),
+        validator=_optional(check_budget),
         metadata={**RECORDED, "older": None, "omit": True, "maximum": SEEK_BUDGET_MS_MAX},
     )
     hashes: Hashes = attrs.field(
@@ -223,11 +212,11 @@ class RecordingOptions:
     events: bool | Callable[[Any], Any] | None = attrs.field(default=None, validator=check_function)
     telemetry: Callable[[Any], Any] | None = attrs.field(default=None, validator=check_function)
     aux: Callable[[Any], Any] | None = attrs.field(default=None, validator=check_function)
-    run_id: bytes | None = attrs.field(default=None, validator=_check_run_id)
+    run_id: bytes | None = attrs.field(default=None, validator=check_run_id)
     notes: Mapping[str, Any] | None = attrs.field(default=None, validator=check_notes)
-    trial_ms: float = attrs.field(default=TRIAL_MS, validator=_check_trial, metadata={"maximum": TRIAL_MS_MAX})
+    trial_ms: float = attrs.field(default=TRIAL_MS, validator=check_trial, metadata={"maximum": TRIAL_MS_MAX})
     between_steps: bool | None = attrs.field(
-        default=None, validator=_check_choice, metadata={**RECORDED, "older": None, "omit": True}
+        default=None, validator=check_choice, metadata={**RECORDED, "older": None, "omit": True}
     )
     on_desync: OnDesync = attrs.field(default="raise", validator=check_on_desync)
     writes: bool = attrs.field(default=False, validator=check_flag, metadata={**RECORDED, "older": False, "omit": True})
@@ -251,12 +240,22 @@ class RecordingOptions:
                 f"keyframe_after_ms={self.keyframe_after_ms!r} with seek_budget_ms, which alone places the keyframes: "
                 "give one of them"
             )
+        self._check_growing_interval()
         if self.keep_s is not None and self.deterministic:
             raise ValueError(
                 f"keep='{self.keep_s:g}s' with deterministic, which uses no clock: give a number of ticks instead"
             )
         if self.hashes == "changes" and self.mode != "changes":
             raise ValueError('hashes="changes" with mode="events", which records no changes: give mode="changes"')
+
+    def _check_growing_interval(self) -> None:
+        most, least = self.keyframe_interval_max_ticks, self.keyframe_interval_ticks
+        if most is not None and most < least:
+            raise ValueError(
+                f"keyframe_interval_max_ticks={most!r}: expected at least {least!r} (keyframe_interval_ticks)"
+            )
+        if most is not None and self.seek_budget_ms is not None:
+            raise ValueError(f"keyframe_interval_max_ticks={most!r} with seek_budget_ms: give one of them")
 
     @classmethod
     def of(cls, arguments: OptionArguments, further: Iterable[str] = ()) -> Self:

@@ -17,6 +17,7 @@ from typing import Any, Literal
 import attrs
 
 from recorder.errors import PeerDesyncError
+from recorder.format.blocks.file_header import RUN_ID_BYTES
 
 Durability = Literal["tick", "block", "none"]
 DURABILITIES = ("tick", "block", "none")
@@ -246,6 +247,36 @@ def _digits(value: int) -> int:
 def is_whole(value: Any) -> bool:
     """Return True for an int that is not a bool."""
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def check_budget(_: Any, field: attrs.Attribute[Any], value: Any) -> None:
+    """Raise TypeError or ValueError unless it is a number of milliseconds, above 0 and up to the field's maximum."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"{field.name}={value!r}: expected a number of milliseconds")
+    if not (math.isfinite(value) and 0 < value <= field.metadata["maximum"]):
+        raise ValueError(f"{field.name}={value!r}: expected more than 0 and at most an hour, in milliseconds")
+
+
+def check_trial(_: Any, field: attrs.Attribute[Any], value: Any) -> None:
+    """Raise TypeError or ValueError unless it is a number of milliseconds from 0 up to the field's maximum."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"{field.name}={value!r}: expected a number of milliseconds")
+    if not (math.isfinite(value) and 0 <= value <= field.metadata["maximum"]):
+        raise ValueError(f"{field.name}={value!r}: expected 0 (no trial) to an hour, in milliseconds")
+
+
+def check_choice(_: Any, field: attrs.Attribute[Any], value: Any) -> None:
+    """Raise TypeError unless it is True, False or None."""
+    if not isinstance(value, bool | None):
+        raise TypeError(f"{field.name}={value!r}: expected True, False or None")
+
+
+def check_run_id(_: Any, field: attrs.Attribute[Any], value: Any) -> None:
+    """Raise TypeError or ValueError unless it is 16 bytes or None."""
+    if value is not None and not isinstance(value, bytes):
+        raise TypeError(f"{field.name}={value!r}: expected {RUN_ID_BYTES} bytes")
+    if value is not None and len(value) != RUN_ID_BYTES:
+        raise ValueError(f"{field.name}={value!r}: expected {RUN_ID_BYTES} bytes")
 
 
 def check_notes(_: Any, field: attrs.Attribute[Any], value: Any) -> None:

@@ -50,6 +50,7 @@ OTHERS_IN_META = {
 NOT_OF_RECORD_RUN = {
     "run_id": "only programs that name their runs elsewhere need it",
     "notes": "the command writes its own: ticks, players and inputs of the run",
+    "keyframe_interval_max_ticks": "its --keyframe-interval and --seek-budget place the keyframes",
     "keyframe_after_ms": "its --keyframe-interval and --seek-budget place the keyframes",
     "trial_ms": "it records scenarios, whose worlds replay check tries",
     "between_steps": "no code of a user runs between the steps of a command",
@@ -62,6 +63,7 @@ OTHER_NAMES_OF_RECORD_RUN = {"keyframe_interval_ticks": "keyframe_interval", "se
 # A value other than the default, for each option.
 OTHER_VALUES: dict[str, Any] = {
     "keyframe_interval_ticks": 7,
+    "keyframe_interval_max_ticks": 900,
     "full_every": 3,
     "durability": "block",
     "sync": "200ms",
@@ -153,7 +155,7 @@ def test_meta_records_each_option(tmp_path: Path, name: str) -> None:
 def test_meta_records_nothing_but_options(tmp_path: Path) -> None:
     meta = meta_of(tmp_path / "run.tape", mode="changes", hashes="changes", seek_budget_ms=5)
     meta |= meta_of(tmp_path / "slow.tape", keyframe_after_ms=5, between_steps=True)  # The two contradict each other.
-    meta |= meta_of(tmp_path / "figures.tape", telemetry=no_figures, writes=True)
+    meta |= meta_of(tmp_path / "figures.tape", telemetry=no_figures, writes=True, keyframe_interval_max_ticks=900)
     of_options = {key for name in OPTIONS for key in ELSEWHERE_IN_META.get(name, {f"settings.{name}"})}
     assert set(meta) - OTHERS_IN_META == of_options
 
@@ -164,6 +166,8 @@ def test_options_are_read_back_from_meta(tmp_path: Path, spacing: str) -> None:
     not_in_meta = ("changes", "run_id", "trial_ms", "on_desync", "telemetry", "aux")
     arguments = {name: value for name, value in OTHER_VALUES.items() if name not in not_in_meta}
     arguments |= {"deterministic": False, "seek_budget_ms": None, "keyframe_after_ms": None}
+    if spacing == "seek_budget_ms":
+        arguments["keyframe_interval_max_ticks"] = None  # It places them alone.
     arguments[spacing] = OTHER_VALUES[spacing]
     with Recorder(tmp_path / "run.tape", Eventful(), **arguments) as tape:
         tape.step()

@@ -29,9 +29,16 @@ from sim.user_warning import warn_user
 # of a second.
 DEFAULTS: OptionArguments = {"trial_ms": 200.0, "keyframe_after_ms": 200.0}
 
+# Further apart in long runs of short steps: a keyframe costs as much as some forty of them, and its part of a verification
+# as much as some thousand. 3,000 steps of CartPole are repeated in less than a tenth of a second.
+SHORT_STEPS_INTERVAL_MAX = 3_000
+
 # More per-field hashes would cost as much as everything else that is recorded of a tick. So they would for the short
 # steps of environments: a tape of CartPole is twice as large with them.
 FIELDS_HASHED_MAX = 100
+
+# Options that place keyframes, or end files at them.
+_SPACING = {"keyframe_interval_ticks", "keyframe_interval_max_ticks", "seek_budget_ms", "keep", "split"}
 
 _S = TypeVar("_S")
 
@@ -65,7 +72,8 @@ def record(
     with durability "block" it loses up to a second of steps. Per-field hashes (blame) name the fields of a desync at its
     own tick; "auto" records them for objects with up to 100 fields, not for environments and MuJoCo data, whose steps are
     short. A keyframe comes after 300 ticks, or earlier, once the steps since the last one have taken keyframe_after_ms;
-    not if deterministic, keyframe_interval_ticks or seek_budget_ms is given.
+    not if deterministic, keyframe_interval_ticks or seek_budget_ms is given. In long runs of environments and MuJoCo data
+    keyframes are further apart: a quarter of the ticks so far, at most 3,000.
 
     Raises NoAdapterError if it cannot be recorded, TypeError if it has no such step, NotCapturedError if it holds
     something that cannot be saved (nothing is written then), and what Recorder raises.
@@ -93,6 +101,8 @@ def record(
         simulation, adapter_of(subject, what), settings, check_command(simulation, path), quiet=quiet, later_steps=steps
     )
     arguments["trial_ms"] = 0.0  # Tried already.
+    if adapter_of(subject, what).has_short_steps and options.keys().isdisjoint(_SPACING):
+        arguments["keyframe_interval_max_ticks"] = SHORT_STEPS_INTERVAL_MAX
     if settings.blame == "auto" and not _affords_field_hashes(simulation, adapter_of(subject, what)):
         arguments["blame"] = "none"
     kind = TriedRecorder if is_tried_later else ObjectRecorder

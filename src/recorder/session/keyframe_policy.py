@@ -30,6 +30,7 @@ from recorder.writer.jobs import Baseline, KeyframeJob
 from recorder.writer.writer import Writer
 from sim.kernel.state import Snapshot
 
+GROWING_SHARE = 4  # Of the ticks so far: the distance of keyframes, up to keyframe_interval_max_ticks.
 MARKED_FULL_BYTES_MIN = 1 << 20  # Copying a smaller state is faster than finding the marked rows.
 
 
@@ -75,12 +76,22 @@ class KeyframePolicy:
         elif after_ms is not None:
             self.budget = StepTimer(after_ms)
         self.check: CaptureCheck | None = None
-        self._interval_ticks = settings.keyframe_interval_ticks if budget_ms is None else TICKS_MAX
-        self.next_tick = (tick // self._interval_ticks + 1) * self._interval_ticks
+        unit = settings.keyframe_interval_ticks
+        self.next_tick = (tick + self._interval_at(tick)) // unit * unit
         self._number = 0
         self.skipped = 0
         self._force_full = self._was_skipped = False
         self.make_digest: Callable[[], bytes] | None = None
+
+    def _interval_at(self, tick: int) -> int:
+        """Ticks from the keyframe of tick to the next one, if none comes early."""
+        if self._settings.seek_budget_ms is not None:
+            return TICKS_MAX
+        least, most = self._settings.keyframe_interval_ticks, self._settings.keyframe_interval_max_ticks
+        if most is None:
+            return least
+        # Multiples: a keyframe that is damaged is made again at a multiple of the shortest distance.
+        return max(least, min(most, tick // GROWING_SHARE) // least * least)
 
     def defer(self, tick: int) -> None:
         """Take the keyframe that is due at tick at a later one, and a full one then."""
@@ -105,7 +116,7 @@ class KeyframePolicy:
 
     def _put_due(self, tick: int, state_hash: int, *, wants_full: bool) -> None:
         start_ns = time.perf_counter_ns() - (self.check.taken_ns if self.check is not None else 0)
-        self.next_tick = tick + self._interval_ticks
+        self.next_tick = tick + self._interval_at(tick)
         self._number += 1
         if not self._writer.has_room_for_keyframe(wait=self._settings.deterministic):
             self.skipped += 1

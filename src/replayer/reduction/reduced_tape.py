@@ -194,6 +194,7 @@ def _meta(tape: Tape, facts: dict[str, Any]) -> bytes:
         "full_every": 1,
         "blame": "none",
         "keyframe_after_ms": None,
+        "keyframe_interval_max_ticks": None,
         "seek_budget_ms": None,
     }
     plain = {key: value for key, value in {**settings, **changed}.items() if value is not None or key not in changed}

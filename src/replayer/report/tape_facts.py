@@ -61,6 +61,7 @@ def tape_facts(tape: Tape, *, check: bool = True, with_episodes: bool = True) ->
         "full_keyframes": fulls,
         "delta_keyframes": len(tape.keyframes) - fulls,
         "keyframe_interval_ticks": settings.get("keyframe_interval_ticks"),
+        "keyframe_interval_max_ticks": settings.get("keyframe_interval_max_ticks"),
         "seek_budget_ms": settings.get("seek_budget_ms"),
         "keyframe_after_ms": settings.get("keyframe_after_ms"),
         "durability": settings.get("durability"),
@@ -159,7 +160,7 @@ def _description(facts: dict[str, Any]) -> Iterator[str]:
     yield (
         f"  keyframes: {facts['full_keyframes']:,} full, {facts['delta_keyframes']:,} delta, "
         + (
-            f"every {facts['keyframe_interval_ticks']} ticks{_early_text(facts['keyframe_after_ms'])}"
+            f"every {_distance_text(facts)} ticks{_early_text(facts['keyframe_after_ms'])}"
             if facts["seek_budget_ms"] is None
             else f"for seeks of {facts['seek_budget_ms']:g} ms"
         )
@@ -225,6 +226,11 @@ def outcome_text(outcome: Any) -> str:
         case {"reason": str(reason), **rest}:
             return ", ".join([reason, *(f"{key}: {value}" for key, value in rest.items())])
     return json.dumps(outcome)
+
+
+def _distance_text(facts: dict[str, Any]) -> str:
+    least, most = facts["keyframe_interval_ticks"], facts["keyframe_interval_max_ticks"]
+    return f"{least}" if most is None else f"{least} to {most:,}"
 
 
 def _early_text(after_ms: float | None) -> str:

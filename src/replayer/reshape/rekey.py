@@ -18,7 +18,8 @@ from sim.kernel.exactness import Level
 Progress = Callable[[int, int], None]  # Ticks done so far, ticks in all.
 
 
-_BY_TIME = ("keyframe_after_ms", "seek_budget_ms")  # Settings of keyframes that come by the clock.
+# Settings of keyframes that do not come at even distances.
+_UNEVEN = ("keyframe_after_ms", "seek_budget_ms", "keyframe_interval_max_ticks")
 
 
 @attrs.frozen
@@ -81,7 +82,7 @@ def rekey_tape(
 
 def _meta(tape: Tape, interval_ticks: int) -> bytes:
     """The META of the new tape: its settings tell the keyframes that it has."""
-    recorded = {key: value for key, value in (tape.meta.get("settings") or {}).items() if key not in _BY_TIME}
+    recorded = {key: value for key, value in (tape.meta.get("settings") or {}).items() if key not in _UNEVEN}
     settings = {**recorded, "keyframe_interval_ticks": interval_ticks, "full_every": 1}
     more = {"settings": settings, "rekeyed": {"from": tape.path.name}}
     return copied_meta(attrs.evolve(tape.assembled, meta={**tape.assembled.meta, **more}))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 import warnings
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import pytest
 
 import recorder
@@ -221,3 +223,87 @@ def test_two_ways_of_spacing_contradict_each_other(tmp_path: Path) -> None:
         Recorder(tmp_path / "run.tape", Walkers(), keyframe_after_ms=50, deterministic=True)
     with pytest.raises(ValueError, match="keyframe_after_ms=50 with seek_budget_ms"):
         Recorder(tmp_path / "run.tape", Walkers(), keyframe_after_ms=50, seek_budget_ms=50)
+
+
+def test_the_distance_grows_with_the_run(tmp_path: Path) -> None:
+    """A quarter of the ticks so far, in tens, from 10 to 60."""
+    path = tmp_path / "run.tape"
+    options: dict[str, Any] = {"keyframe_interval_ticks": 10, "keyframe_interval_max_ticks": 60, "trial_ms": 0}
+    expected, tick = [0], 0
+    while True:
+        distance = 10
+        while distance + 10 <= min(60, tick / 4):
+            distance += 10
+        tick += distance
+        if tick > 500:
+            break
+        expected.append(tick)
+    with Recorder(path, Walkers(), **options) as tape:
+        for _ in range(333):
+            tape.step()
+    with recorder.resume(path, Walkers()) as tape:
+        for _ in range(167):
+            tape.step()
+    with replayer.Tape(path) as found:
+        ticks = [place.tick for place in found.keyframes]
+    assert 333 in ticks  # The one of the resume.
+    assert [tick for tick in ticks if tick <= 333 and tick != 333] == [tick for tick in expected if tick < 333]
+    assert all(tick % 10 == 0 for tick in ticks if tick != 333)
+    assert max(later - tick for tick, later in itertools.pairwise(ticks)) <= 60
+    assert replayer.open(path, Walkers).verify().ok
+
+
+class Quick(gymnasium.Env[Any, Any]):
+    """Steps of a microsecond."""
+
+    observation_space, action_space = gymnasium.spaces.Discrete(100_000), gymnasium.spaces.Discrete(2)
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def reset(self, **_: Any) -> tuple[int, dict[str, Any]]:
+        """Begin at zero."""
+        self.count = 0
+        return 0, {}
+
+    def step(self, _: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
+        """Count."""
+        self.count += 1
+        return self.count, 0.0, False, False, {}
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"keyframe_after_ms": None}, [0, 300, 600, 900, 1200, 1500, 1800, 2100, 2400]),
+        ({"deterministic": True}, [0, 300, 600, 900, 1200, 1500, 1800, 2100, 2400]),
+        ({"keyframe_interval_ticks": 800}, [0, 800, 1600, 2400]),
+        ({"keep": 600, "keyframe_after_ms": None}, None),
+    ],
+)
+def test_environments_have_keyframes_further_apart_in_long_runs(
+    tmp_path: Path, options: dict[str, Any], expected: list[int] | None
+) -> None:
+    """From tick 2,400 on; where the caller chose another spacing, or a ring, the distance stays."""
+    path = tmp_path / "run.tape"
+    with recorder.record(Quick(), path, trial_ms=0, quiet=True, **options) as env:
+        env.reset(seed=1)
+        for _ in range(3300):
+            env.step(0)
+    with replayer.Tape(path) as found:
+        ticks = [place.tick for place in found.keyframes]
+    if expected is None:
+        assert {later - tick for tick, later in itertools.pairwise(ticks)} == {300}
+    else:
+        assert ticks == [*expected, *([3000] if "keyframe_interval_ticks" not in options else [3200])]
+
+
+def test_a_growing_distance_is_refused_where_it_cannot_be(tmp_path: Path) -> None:
+    """Next to a budget, and below the shortest distance."""
+    with pytest.raises(ValueError, match="keyframe_interval_max_ticks=900 with seek_budget_ms"):
+        Recorder(tmp_path / "run.tape", Walkers(), keyframe_interval_max_ticks=900, seek_budget_ms=50)
+    with pytest.raises(ValueError, match="keyframe_interval_max_ticks=200: expected at least 300"):
+        Recorder(tmp_path / "run.tape", Walkers(), keyframe_interval_max_ticks=200)
+    with pytest.raises(ValueError, match="keyframe_interval_max_ticks"):
+        Recorder(tmp_path / "run.tape", Walkers(), keyframe_interval_max_ticks=-1)
+    assert not list(tmp_path.iterdir())
