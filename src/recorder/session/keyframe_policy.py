@@ -39,6 +39,7 @@ class KeyframePolicy:
 
     Attributes:
         next_tick: of the next keyframe.
+        counts_bytes: True if add_frame has to be told each frame.
         skipped: the number of keyframes that the writer had no room for.
         records_field_hashes: True if frames have hashes of the fields.
         budget: decides when a keyframe is due by the time that steps take, if an option asks for that; else None.
@@ -78,6 +79,7 @@ class KeyframePolicy:
         self.check: CaptureCheck | None = None
         unit = settings.keyframe_interval_ticks
         self.next_tick = (tick + self._interval_at(tick)) // unit * unit
+        self.counts_bytes = settings.deterministic and settings.split_bytes is not None  # See RotationPolicy.
         self._number = 0
         self.skipped = 0
         self._force_full = self._was_skipped = False

@@ -258,12 +258,15 @@ class Cursor:
             self._check.stepped(frame)
         return frame
 
-    def difference(self) -> tuple[int, int] | None:
+    def difference(self, frame: Frame | None = None) -> tuple[int, int] | None:
         """The recorded and the actual hash of the state at tick; None if they are equal.
 
-        If only a chained hash is recorded, it takes the place of the recorded hash, as a number. Raises
+        frame: that of tick, if advance has just returned it: it is not looked for again. If only a chained hash is recorded, it takes the place of the recorded hash, as a number. Raises
         MissingTickError or CorruptError if no hash of the state is recorded.
         """
+        if frame is not None and self._check is None and frame.state_hash is not None:
+            actual = self.simulation.state.hash()
+            return None if frame.state_hash == actual else (frame.state_hash, actual)
         tick = self._current_tick()
         if self._check is None or not self.tape.recording.recorded_hashes.is_chained(tick):
             expected, actual = self.tape.state_hash(tick), self.state.hash()

@@ -10,6 +10,7 @@ it. interval_processes.py has what is done where a fork would hang, and where se
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
 import attrs
@@ -28,6 +29,8 @@ from replayer.playback.make_simulation import Factory, make_simulation
 from replayer.tape.tape import Tape
 from replayer.timeline.keyframe_values import KeyframeValues, prove_keyframe
 from sim.kernel.simulation import Simulation
+
+READ_AHEAD_BYTES_MAX = 1 << 20  # As stored.
 
 Result = TypeVar("Result")
 IntervalWork = Callable[[Cursor, "Interval", Report], Result]
@@ -100,8 +103,8 @@ def verify_interval(cursor: Cursor, interval: Interval, on_progress: Callable[[i
         if recorded_hash is not None:
             proved = (first_tick, first_tick)
         for tick in range(first_tick + 1, interval.final_tick + 1):
-            cursor.advance()
-            if (hashes := cursor.difference()) is not None:
+            frame = cursor.advance()
+            if (hashes := cursor.difference(frame)) is not None:
                 return IntervalResult(interval, proved, tick, hashes[1], None, keyframe_problem, values)
             proved = (tick if proved is None else proved[0], tick)
             on_progress(tick - first_tick)
@@ -197,6 +200,8 @@ def run_each(
     Raises SimulationFailedError if the simulation raises; WorkerDiedError; WorkerStuckError.
     """
     pool = pool if pool is not None else local_pool(jobs)
+    if isinstance(pool, ForkPool) and len(intervals) > 1:
+        _read_ahead(tape, intervals[0])
     results = results_in_order(
         pool,
         _WithCursor(tape, world, work, fresh if isinstance(pool, ForkPool) else None),
@@ -206,6 +211,18 @@ def run_each(
         on_progress=on_progress,
     )
     return _naming_ticks(results, intervals)
+
+
+def _read_ahead(tape: Tape, interval: Interval) -> None:
+    """Read the keyframe and the first frames of an interval: copies of this process then have what several of them need.
+
+    These are the layout of the state, the full keyframe that deltas are based on, and pages of memory that reading writes
+    to. Nothing of the simulation is touched. A large state is read by each copy for itself, side by side.
+    """
+    with suppress(RecordingError):  # The copy says it, for the ticks that it concerns.
+        if interval.place.end_offset - interval.place.entry.offset <= READ_AHEAD_BYTES_MAX:
+            tape.snapshot(interval.place)
+        tape.frame(interval.place.tick + 1)
 
 
 def _naming_ticks(results: Iterator[Result], intervals: list[Interval]) -> Iterator[Result]:

@@ -28,7 +28,7 @@ from recorder.format.limits import INPUT_BYTES_MAX
 from sim.kernel.plain_data import DECODE_ERRORS, decode_plain, make_unpacker
 
 _HEAD = struct.Struct(">BBQBQ")
-_pack_head = _HEAD.pack
+pack_head = _HEAD.pack  # Of a frame with a state hash and nothing but inputs after it.
 _LINKED_HEAD = struct.Struct(f">BBQBB{LINK_BYTES}s")
 ARRAY_OF_3, UINT64 = 0x93, 0xCF
 _BIN_8, _BIN_16, _BIN_32 = 0xC4, 0xC5, 0xC6
@@ -102,7 +102,7 @@ def encode_frame(
     assert len(encoded_inputs) <= INPUT_BYTES_MAX
     if not field_hashes and not phase_hashes:
         if type(proof) is int:  # Most frames by far.
-            return _pack_head(ARRAY_OF_3, UINT64, tick, UINT64, proof) + encoded_inputs
+            return pack_head(ARRAY_OF_3, UINT64, tick, UINT64, proof) + encoded_inputs
         return _head(ARRAY_OF_3, tick, proof) + encoded_inputs
     if not phase_hashes:
         head = _head(ARRAY_OF_3 + 1, tick, proof)
@@ -114,7 +114,7 @@ def encode_frame(
 
 def _head(first: int, tick: int, proof: int | bytes) -> bytes:
     if isinstance(proof, int):
-        return _pack_head(first, UINT64, tick, UINT64, proof)
+        return pack_head(first, UINT64, tick, UINT64, proof)
     return _LINKED_HEAD.pack(first, UINT64, tick, _BIN_8, LINK_BYTES, proof)
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from recorder.calls_under_way import is_another_under_way, this_frame
 from recorder.errors import ConcurrentStepError
-from recorder.format.blocks.frame import encode_frame
+from recorder.format.blocks.frame import ARRAY_OF_3, UINT64, encode_frame, pack_head
 from recorder.session.blame_hashes import PhaseBlame
 from recorder.session.capture_check import CaptureCheck
 from recorder.session.encode_inputs import NIL, SMALL_INTS, encode_attempt, encode_inputs
@@ -77,7 +77,7 @@ class StepRecorder:
         steps = self._steps
         steps.append(this_frame())
         try:
-            if steps[0] is not this_frame() and is_another_under_way(steps, this_frame()):
+            if len(steps) > 1 and is_another_under_way(steps, this_frame()):
                 raise ConcurrentStepError
             return self._step(inputs)
         finally:
@@ -113,7 +113,7 @@ class StepRecorder:
             except Exception as error:  # noqa: BLE001 - raised again below, once it is on the tape
                 encoded = encode_attempt(self._encoder, self._keeps_attempts, inputs, error, tick)
                 result, failure = None, error
-            frame = encode_frame(tick, self.simulation.state.hash(), encoded)
+            frame = pack_head(ARRAY_OF_3, UINT64, tick, UINT64, self.simulation.state.hash()) + encoded
             if self._journal is not None:
                 self._journal.put(tick, frame)
             writer.put_frame(frame)
@@ -121,7 +121,8 @@ class StepRecorder:
         except BaseException:
             self._leave_half_done(encoded)
             raise
-        keyframes.add_frame(len(frame))
+        if keyframes.counts_bytes:
+            keyframes.add_frame(len(frame))
         if budget is not None and budget.is_due(start_ns):
             keyframes.next_tick = tick + 1
         self._failed_tick = None
@@ -181,7 +182,8 @@ class StepRecorder:
             self._leave_half_done(encoded)
             raise
         try:
-            keyframes.add_frame(len(frame))
+            if keyframes.counts_bytes:
+                keyframes.add_frame(len(frame))
             if is_due:
                 keyframes.put(tick, as_hash(identity, state), wants_full=wants_full)
             elif keyframes.budget is not None and keyframes.budget.is_due(start_ns):

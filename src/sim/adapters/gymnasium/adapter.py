@@ -194,6 +194,7 @@ class GymnasiumSimulation(KeepsItsAttempts, ProvedSimulation, CountsEpisodes):
         return self._act(inputs)
 
     def _act(self, action: Any) -> Any:
+        """Make the step, and hold what it returned."""
         spaces = self._spaces
         spaces.left = left = spaces.left - 1
         if left > 0:
@@ -340,9 +341,10 @@ class RecordedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         steps = self.tape.tick - self._begun_at if self._begun_at is not None else 0
         if not steps:
             return None
-        # A reward may be a vector, one number for each objective.
+        whole = self._return  # A reward may be a vector, one number for each objective.
+        total = whole if type(whole) is float else float(np.sum(whole))
         flags = {"terminated": bool(self._terminated), "truncated": bool(self._truncated)}
-        return {"steps": steps, "return": float(np.sum(self._return)), "over": bool(self._over), **flags}
+        return {"steps": steps, "return": total, "over": bool(self._over), **flags}
 
     def close(self) -> None:
         """Close the tape, then the environment."""
