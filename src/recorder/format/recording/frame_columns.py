@@ -11,6 +11,8 @@ body is exactly one value, so the next head is where the body ends.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import attrs
@@ -37,6 +39,8 @@ _TICK_AT, _HASH_AT = 2, 11  # The words of a head, each after a byte UINT64.
 _EXTENSION_STARTS = frozenset(bytes([one]) for one in b"\xc7\xc8\xc9\xd4\xd5\xd6\xd7\xd8")  # By MessagePack.
 _COMES_BEFORE_TYPE = np.zeros(256, np.bool_)
 _COMES_BEFORE_TYPE[[*BEFORE_TIMESTAMP]] = True
+
+_NO_SEAMS: Mapping[int, int] = MappingProxyType({})
 
 _Bytes = npt.NDArray[np.uint8]
 
@@ -77,14 +81,19 @@ class NumberInputs:
         return NumberInputs(self.key, self.numbers[start:stop], others)
 
 
-def unpack_numbers(payload: bytes, first_tick: int, tick_count: int) -> tuple[list[int], NumberInputs] | None:
-    """The state hashes and the inputs of frames that are mostly small whole numbers; None for any other frames."""
+def unpack_numbers(
+    payload: bytes, first_tick: int, tick_count: int, seams: Mapping[int, int] = _NO_SEAMS
+) -> tuple[list[int], NumberInputs] | None:
+    """The state hashes and the inputs of frames that are mostly small whole numbers; None for any other frames.
+
+    seams: where the payloads of several blocks were put together: by offset, the number of frames before it.
+    """
     second = payload.find(payload[:_TICK_AT], HEAD_BYTES) + HEAD_BYTES
     if not any(payload[at : at + 1] <= bytes([_MAP_OF_1]) for at in (HEAD_BYTES, second)):
         return None
     data = np.frombuffer(payload, np.uint8)
     starts = _starts(data, first_tick, tick_count)
-    if starts is None:
+    if starts is None or any(starts[frames] != offset for offset, frames in seams.items()):
         return None
     bodies, ends = starts + HEAD_BYTES, np.append(starts[1:], len(data))
     sizes = ends - bodies

@@ -41,6 +41,7 @@ from replayer.playback.sampled_states import Missing
 
 PART_STRIDES = 8  # The least number of samples in a part: the ticks shared with the next part cost little.
 CHUNK_ROWS_MAX = 256  # The number of rows collected before they go into the buffer,
+IN_ORDER_ROWS_MAX = 512  # or without a buffer, where one chunk then holds the rows of an interval,
 CHUNK_SHARE = 16  # unless they take 1/16 of its bytes before.
 POSITION_SHARE = 4  # A position to resume at is noted when a quarter of the shuffle buffer has been replaced.
 OUTCOME = "outcome"
@@ -326,7 +327,7 @@ class Samples:
         """Yield the rows of a part, a few at a time."""
         task, source, order = self._task, self.sources[part.source], self.order
         rows_per_sample = len(task.agents[part.source]) if task.tables == ("pairs",) else 1
-        rows = max(1, min(CHUNK_ROWS_MAX, order.buffer_rows // 4))
+        rows = max(1, min(CHUNK_ROWS_MAX, order.buffer_rows // 4)) if order.shuffle else IN_ORDER_ROWS_MAX
         losses = Losses()
         for _, block in rows_of_part(
             task,

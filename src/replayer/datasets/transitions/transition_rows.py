@@ -5,6 +5,7 @@ run, environment?, episode, step, tick, agent, env?, seed, options?, obs.*, acti
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from collections.abc import Iterator, Mapping
@@ -27,7 +28,7 @@ ENDS = ("terminated", "truncated")
 _ROW_BYTES = 100  # Of the columns that are not counted one by one.
 
 
-@attrs.frozen(eq=False)
+@attrs.frozen(eq=False, slots=False)
 class TransitionColumns:
     """The columns of the table.
 
@@ -48,6 +49,11 @@ class TransitionColumns:
         """The columns that not every table has, without those that miss values in some rows."""
         has = {ENVIRONMENT: self.has_environment, ENV: self.has_env}
         return tuple(name for name, is_there in has.items() if is_there)
+
+    @functools.cached_property
+    def row_bytes(self) -> int:
+        """The size of a transition whose values are all arrays."""
+        return _ROW_BYTES + sum(np.dtype(form.dtype).itemsize * math.prod(form.shape) for form in self.forms.values())
 
 
 def values_of_transition(row: Transition) -> Iterator[tuple[str, FlatValue]]:
@@ -149,9 +155,8 @@ class TransitionRows:
 
     @property
     def row_bytes(self) -> int:
-        """The size of a transition whose values are all arrays."""
-        forms = self._columns.forms.values()
-        return _ROW_BYTES + sum(np.dtype(form.dtype).itemsize * math.prod(form.shape) for form in forms)
+        """See TransitionColumns."""
+        return self._columns.row_bytes
 
     def __len__(self) -> int:
         return len(self._rows) + sum(map(rows_of, self._blocks))

@@ -5,6 +5,7 @@ Invariant: what an environment returns or is given is copied before its next ste
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
@@ -18,22 +19,33 @@ from replayer.datasets.rows.columns import Array, Column
 from replayer.datasets.transitions.quick.space_columns import Add, SpaceColumns, UnusualError, decimals, flags
 from replayer.datasets.transitions.transition import EnvironmentFacts
 from replayer.datasets.transitions.transition_rows import DONE, ENDS, OBSERVED, THEN, WORTH, TransitionColumns
-from sim.adapters.gymnasium.inputs import decode_call, passed_on
+from sim.adapters.gymnasium.inputs import decode_call
 
 
-@attrs.frozen(eq=False)
+@attrs.frozen(eq=False, slots=False)
 class BlockOfCalls:
     """A block to replay.
 
     Attributes:
-        calls: the decoded ticks. expected: the hash of each state that is compared, None for the others.
+        calls: the decoded ticks. compared: the indices of the states that are compared, in order.
         others: the ticks of calls that are no steps. attempts: those of calls that raised.
     """
 
     calls: DecodedBlock
-    expected: Sequence[int | None]
+    compared: Sequence[int]
     others: frozenset[int]
     attempts: frozenset[int]
+
+    @functools.cached_property
+    def expected(self) -> list[int | None]:
+        """The hash of each state that is compared, None for the others."""
+        hashes = self.calls.hashes
+        if len(self.compared) == len(hashes):
+            return [*hashes]
+        expected: list[int | None] = [None] * len(hashes)
+        for index in self.compared:
+            expected[index] = hashes[index]
+        return expected
 
     def actions(self, number: str = "") -> list[Any]:
         """The action of each call as it was passed; None for a call that is no step. Raises UnusualError, ValueError.
@@ -102,7 +114,7 @@ class Replayer(Protocol):
         """Make the calls of a block."""
 
 
-class _FromAnywhere:
+class FromAnywhere:
     """A replayer whose transitions depend on their own ticks only. See Replayer."""
 
     def start_of(self, first: int) -> int:
@@ -130,117 +142,6 @@ def values_of_rows(
     return {**seen, **done, WORTH: decimals(rewards), **then}
 
 
-class SingleCalls(_FromAnywhere):
-    """The calls of a Gymnasium environment. Between two states that are compared, its steps are called without the adapter."""
-
-    def __init__(self, simulation: Any, facts: EnvironmentFacts, columns: TransitionColumns) -> None:
-        self._simulation = simulation
-        self._observed, self._done = SpaceColumns(OBSERVED, columns.forms), SpaceColumns(DONE, columns.forms)
-        observation, action = facts.space("observation"), facts.space("action")
-        assert observation is not None
-        assert action is not None
-        self._see, self._do = self._observed.adder(observation), self._done.adder(action)
-        self._arrays = self._observed.arrays_of(observation)
-        form = columns.forms.get(DONE)
-        self._number = form.dtype if form is not None and not form.shape else ""
-
-    def replay(self, block: BlockOfCalls) -> Replayed:
-        """See Replayer."""
-        simulation, last, see = self._simulation, self._simulation.last, self._see
-        self._observed.clear()
-        self._done.clear()
-        actions = block.actions(self._number)
-        done = self._done_numbers(block)
-        if done is None:
-            for action in actions:
-                if action is not None:
-                    self._do(action)
-            done = self._done.columns()
-        has_seen = np.ones(len(actions) + 1, np.bool_)
-        has_seen[0] = last.observation is not None  # None before the first reset.
-        if has_seen[0]:
-            see(last.observation)
-        rewards: list[Any] = []
-        ends: tuple[list[Any], list[Any]] = ([], [])
-        begin, first, skips = 0, block.calls.first_tick, simulation.capture_skipped
-        inputs = block.calls.inputs_at
-        stops = [
-            i
-            for i, (action, one) in enumerate(zip(actions, block.expected, strict=True))
-            if action is None or one is not None
-        ]
-        for stop in [*stops, len(actions)]:
-            if begin < stop:
-                self._steps(actions[begin:stop], rewards, *ends)
-            begin = stop + 1
-            if stop == len(actions):
-                break
-            expected = block.expected[stop]
-            if expected is None and first + stop not in block.attempts and self._reset(inputs(stop)):
-                continue
-            if skips is (expected is not None):
-                skips = simulation.capture_skipped = expected is None
-            if actions[stop] is not None:
-                observation, reward, is_terminated, is_truncated, _ = simulation.act(actions[stop])
-                see(observation)
-                rewards.append(reward)
-                ends[0].append(is_terminated)
-                ends[1].append(is_truncated)
-            else:
-                simulation.step(inputs(stop))
-                has_seen[stop + 1] = first + stop not in block.attempts
-                if has_seen[stop + 1]:
-                    see(last.observation)
-            ensure_compared(simulation, expected)
-        places = np.cumsum(has_seen) - 1
-        at = np.array([index for index, action in enumerate(actions) if action is not None], np.int64)
-        values = values_of_rows(self._observed.columns(), places[at], places[at + 1], done, rewards)
-        return Replayed(at, None, values, dict(zip(ENDS, map(flags, ends), strict=True)))
-
-    def _done_numbers(self, block: BlockOfCalls) -> dict[str, Array] | None:
-        """The column of actions, if all of a block's are numbers of its dtype, as they were decoded; else None."""
-        columns, first = block.calls.columns, block.calls.first_tick
-        if not isinstance(columns, NumberInputs) or columns.key != self._number or not self._number:
-            return None
-        if any(first + index not in block.others for index in columns.others):
-            return None
-        is_step = np.ones(len(columns.numbers), np.bool_)
-        is_step[[*columns.others]] = False
-        return {DONE: columns.numbers[is_step].astype(self._number)}
-
-    def _steps(self, actions: list[Any], rewards: list[Any], terminated: list[Any], truncated: list[Any]) -> None:
-        """Make steps that nothing is captured of."""
-        step = self._simulation.env.step
-        see, reward_with = self._see, rewards.append
-        terminate_with, truncate_with = terminated.append, truncated.append
-        if self._arrays is not None:  # The most frequent case, without a call of ours for each step.
-            see_with = self._arrays.append
-            for action in actions:
-                observation, reward, is_terminated, is_truncated, _ = step(action)
-                see_with(observation.copy())
-                reward_with(reward)
-                terminate_with(is_terminated)
-                truncate_with(is_truncated)
-        else:
-            for action in actions:
-                observation, reward, is_terminated, is_truncated, _ = step(action)
-                see(observation)
-                reward_with(reward)
-                terminate_with(is_terminated)
-                truncate_with(is_truncated)
-        self._simulation.count_steps(len(actions))
-
-    def _reset(self, inputs: Any) -> bool:
-        """Make a reset that nothing is captured of; False if the inputs are another call. Raises ValueError."""
-        if type(inputs) is not dict or "reset" not in inputs:
-            return False
-        _, arguments = decode_call(inputs)
-        observation, _ = self._simulation.env.reset(**passed_on(arguments))
-        self._see(observation)
-        self._simulation.count_steps(1)
-        return True
-
-
 def columns_of_agents(
     facts: EnvironmentFacts, columns: TransitionColumns, request: Request
 ) -> tuple[SpaceColumns, dict[str, Add], SpaceColumns, dict[str, Add], frozenset[str]]:
@@ -257,7 +158,7 @@ def columns_of_agents(
     return observed, see, done, do, frozenset(facts.agents) - frozenset(chosen)
 
 
-class ParallelCalls(_FromAnywhere):
+class ParallelCalls(FromAnywhere):
     """The calls of a PettingZoo environment whose agents act at once."""
 
     def __init__(self, simulation: Any, facts: EnvironmentFacts, columns: TransitionColumns, request: Request) -> None:

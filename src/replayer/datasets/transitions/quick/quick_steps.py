@@ -9,20 +9,21 @@ Invariant: the rows equal those that transitions_of_part gives, in value and dty
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
 import numpy as np
 
 from recorder.errors import CorruptError, MissingTickError, SimulationFailedError, TornError
-from recorder.format.recording.decoded_blocks import DecodedBlock, decoded_blocks
+from recorder.format.recording.decoded_blocks import DecodedBlock, TicksInOrder
 from replayer.datasets.plan import DatasetPart
 from replayer.datasets.request import SAMPLED_TICKS, Request
 from replayer.datasets.rows.columns import AGENT, Array, Column, Nested, Texts, cut_block, rows_of
 from replayer.datasets.rows.states import TICK
 from replayer.datasets.transitions.column_forms import ColumnForm
-from replayer.datasets.transitions.quick.quick_calls import BlockOfCalls, ParallelCalls, Replayed, Replayer, SingleCalls
+from replayer.datasets.transitions.quick.quick_calls import BlockOfCalls, ParallelCalls, Replayed, Replayer
+from replayer.datasets.transitions.quick.quick_singles import SingleCalls
 from replayer.datasets.transitions.quick.quick_turns import TurnsCalls
 from replayer.datasets.transitions.quick.quick_vectors import VectorCalls
 from replayer.datasets.transitions.quick.space_columns import have_columns
@@ -44,6 +45,9 @@ from replayer.playback.cursor import Cursor
 from replayer.tape.tape import Tape
 from sim.kernel.exactness import Level, level_of
 from sim.kernel.simulation import inner_of
+
+PIECE_TICKS = 4096  # Of a single environment: arrays of many rows take the time of a few.
+PIECE_BYTES = 1 << 20  # Of rows: more would only take memory.
 
 
 @attrs.frozen(eq=False)
@@ -83,6 +87,10 @@ class QuickSteps:
         self._is_sampled = request.proof == "sampled" and facts.kind in ("single", "vector")
         self._replayer = _replayer(cursor.simulation, facts, columns, request)
         self._episodes = EpisodesOnTape(facts)
+        self._ticks = TicksInOrder(cursor.tape.recording, cursor.tape.last_tick)
+        rows_max = PIECE_BYTES // columns.row_bytes
+        # Others than single environments have several rows a tick, and call far more of our code for each.
+        self._piece_ticks = max(SAMPLED_TICKS, min(PIECE_TICKS, rows_max)) if facts.kind == "single" else SAMPLED_TICKS
         episodes = facts.episodes
         self._starts = np.array([episode.first_tick for episode in episodes], np.int64)
         self._indices = np.array([episode.index for episode in episodes], np.int64)
@@ -152,7 +160,7 @@ class QuickSteps:
             return
         if tick == first:
             self.done = first
-        for block in _pieces(decoded_blocks(cursor.tape.recording, tick + 1, part.last)):
+        for block in _pieces(self._ticks.blocks(tick + 1, part.last), self._piece_ticks):
             cursor.tick = None
             try:
                 made = self._replayed(block, first)
@@ -175,15 +183,15 @@ class QuickSteps:
         facts |= {name: Nested(column[first:]) for name, column in made.flags.items()}
         return QuickRows(facts, {name: Nested(made.values[name][first:]) for name in self._columns.forms})
 
-    def _compared(self, block: DecodedBlock) -> list[int | None]:
-        """The recorded hashes; None for ticks whose states are not compared."""
+    def _compared(self, block: DecodedBlock) -> Sequence[int]:
+        """The indices of the ticks whose states are compared: at least one of SAMPLED_TICKS, and the last one."""
+        count = len(block)
         if not self._is_sampled:
-            return [*block.hashes]
+            return range(count)
         # The first episode and the second reset may add attributes, each of which has to be captured as it comes.
         known_tick = min([self._facts.episodes[0].first_tick + SAMPLED_TICKS, *self._starts[1:2].tolist()]) + 1
-        begun = known_tick - block.first_tick
-        last = len(block.hashes) - 1
-        return [one if index < begun or index == last else None for index, one in enumerate(block.hashes)]
+        begun = min(count, max(0, known_tick - block.first_tick))
+        return sorted({*range(begun), *range(SAMPLED_TICKS - 1, count, SAMPLED_TICKS), count - 1})
 
     def _facts_of_rows(self, made: Replayed, ends: Array) -> dict[str, Column]:
         """The columns without a form, of the transitions that end at these ticks."""
@@ -223,8 +231,8 @@ def _unless_all(present: Array) -> Array | None:
     return None if present.all() else present
 
 
-def _pieces(blocks: Iterator[DecodedBlock]) -> Iterator[DecodedBlock]:
-    """The blocks, in pieces at the end of which a state is compared in any case."""
+def _pieces(blocks: Iterator[DecodedBlock], ticks: int) -> Iterator[DecodedBlock]:
+    """The blocks, in pieces of as many ticks at most. The state at the end of each is compared in any case."""
     for block in blocks:
-        for start in range(0, len(block), SAMPLED_TICKS):
-            yield block.cut(start, min(len(block), start + SAMPLED_TICKS))
+        for start in range(0, len(block), ticks):
+            yield block.cut(start, min(len(block), start + ticks))

@@ -5,9 +5,8 @@ The spaces are those whose values are numbers, and Dict and Tuple of them.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,8 +21,6 @@ _DTYPES: dict[type[Any], np.dtype[Any]] = {
 _WHOLE = {int, np.int64}
 EXACT_MAX = 1 << 53  # All whole numbers up to it are exact as float64.
 _FLAGS = {bool, np.bool_}
-
-_dtype_of, _shape_of = operator.attrgetter("dtype"), operator.attrgetter("shape")
 
 Add = Callable[[Any], None]
 
@@ -63,6 +60,19 @@ def column_name(prefix: str, path: str) -> str:
     return joined(prefix, path) if path else prefix
 
 
+class OnlyColumn(NamedTuple):
+    """The only column of a space, to add to it without a call for each value.
+
+    Attributes:
+        values: the list to add to: numbers as they are, arrays by tobytes, which have to be of this dtype and shape.
+        dtype: of the column. shape: of an array; () for numbers.
+    """
+
+    values: list[Any]
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+
+
 class SpaceColumns:
     """The values of a block, of one space or of several spaces with the same columns."""
 
@@ -95,20 +105,23 @@ class SpaceColumns:
             return lambda _: None  # A column that the table leaves out.
         if self._is_batched:
             return lambda value: values.append(value.copy())
-        if not self._forms[name].shape:
+        form = self._forms[name]
+        if not form.shape:
             return lambda value: values.append(value[()] if type(value) is np.ndarray else value)
-        return lambda value: values.append(value.copy())
+        return _add_bytes(values, np.dtype(form.dtype), form.shape)
 
     def add_parts(self, parts: Mapping[str, Any]) -> None:
         """Add a value by its parts, as they are in the columns."""
         for name, value in parts.items():
-            self._values[name].append(value)
+            is_bytes = self._forms[name].shape and not self._is_batched
+            self._values[name].append(value.tobytes() if is_bytes else value)
 
-    def arrays_of(self, space: Space) -> list[Any] | None:
-        """The list to which copies of the values of a space can be appended, if its values are arrays of one column."""
+    def only_column(self, space: Space) -> OnlyColumn | None:
+        """The column of the values of a space that are arrays or numbers; None for a space with parts."""
         values, form = self._values.get(self._prefix), self._forms.get(self._prefix)
-        is_one = [*paths_of(space)] == [""]
-        return values if is_one and form is not None and form.shape else None
+        if [*paths_of(space)] != [""] or values is None or form is None:
+            return None
+        return OnlyColumn(values, np.dtype(form.dtype), form.shape)
 
     def columns(self) -> dict[str, Array]:
         """The values added since the last call, by the names of their columns. Raises UnusualError."""
@@ -135,18 +148,26 @@ def _add_to_each(kind: type[Any], parts: Sequence[tuple[Any, Add]]) -> Add:
     return add
 
 
+def _add_bytes(values: list[Any], dtype: np.dtype[Any], shape: tuple[int, ...]) -> Add:
+    """A function that adds an array as bytes: in a fifth of the time of a copy, and of joining copies."""
+
+    def add(value: Any) -> None:
+        if type(value) is not np.ndarray or value.shape != shape or value.dtype != dtype:
+            raise UnusualError
+        values.append(value.tobytes())
+
+    return add
+
+
 def _column(values: list[Any], form: ColumnForm) -> Array:
     dtype, shape = np.dtype(form.dtype), form.shape
     if not values:
         return np.zeros((0, *shape), dtype)
-    kinds = {*map(type, values)}
-    if not shape:
-        if any(_DTYPES.get(kind) != dtype for kind in kinds):
-            raise UnusualError
-        return np.array(values, dtype)
-    if kinds != {np.ndarray} or {*map(_dtype_of, values)} != {dtype} or {*map(_shape_of, values)} != {shape}:
+    if shape:
+        return np.frombuffer(b"".join(values), dtype).reshape(len(values), *shape)
+    if any(_DTYPES.get(kind) != dtype for kind in {*map(type, values)}):
         raise UnusualError
-    return np.concatenate(values).reshape(len(values), *shape)
+    return np.array(values, dtype)
 
 
 def _batched_column(values: list[Any], form: ColumnForm) -> Array:
