@@ -217,6 +217,69 @@ def step(folder: Path, *, quick: bool) -> list[Row]:
     ]
 
 
+def marks(folder: Path, *, quick: bool) -> list[Row]:
+    """What a user pays a tick: the recorder and the simulation's marks, beyond the simulation without both.
+
+    Marks are set inside of the step, so the bare step of the others is one that sets none.
+    """
+    rows, drawn, unit = [], random.Random(5), "µs a tick, marks included"
+    for name in ("S", "M"):
+        added = beyond_no_marks(folder, name, 100 if quick else 300, 1 if quick else 21, drawn)
+        what = f'{name}, `changes="auto"` (marks {added["marks"]:.1f}, scan {added["scan"]:.1f})'
+        best = min(added["marks"], added["scan"])  # Two equal ways differ by a tenth on a busy machine.
+        rows.append(row("0", what, added["auto"], unit, round(best * 1.2, 1)))
+    return [*rows, mark_call(quick=quick)]
+
+
+def beyond_no_marks(folder: Path, name: str, ticks: int, rounds: int, drawn: random.Random) -> dict[str, float]:
+    """Microseconds a tick of the process, the writer included, beyond the workload that sets no marks."""
+    orders, recorders = workloads.many_orders(), {}
+    bare = workloads.make(name, marks_writes=False)
+    for way in ("auto", "marks", "scan"):
+        path, simulation = folder / f"marks-{name}-{way}.tape", workloads.make(name)
+        options: Any = {"changes": way, "trial_ms": 0, "between_steps": False, "sync": "never"}
+        recorders[way] = Recorder(path, simulation, **options)
+    times: dict[str, list[float]] = {way: [] for way in ("bare", *recorders)}
+
+    def turn(way: str, first: int) -> None:
+        step = bare.step if way == "bare" else recorders[way].step
+        for tick in range(first, first + ticks):
+            step(orders[tick % len(orders)])
+        if way != "bare":
+            recorders[way].flush()  # What the writer still has to do belongs to this turn.
+
+    for number in range(rounds + 1):
+        for way in drawn.sample(list(times), len(times)):
+            taken = timed(partial(turn, way, number * ticks))
+            if number:  # The first turn lays out memory.
+                times[way].append(taken / ticks * 1e6)
+    for recorder_ in recorders.values():
+        recorder_.close()
+    return {
+        way: statistics.median(each - base for each, base in zip(times[way], times["bare"], strict=True))
+        for way in recorders
+    }
+
+
+def mark_call(*, quick: bool) -> Row:
+    """A call of State.mark with 47 row numbers, beside a store of them into a mask."""
+    state = workloads.make("S").state
+    state.attach_marks()
+    numbers, mask = np.arange(0, 470, 10), np.zeros(500, np.bool_)
+    count, turns = (1_000, 3) if quick else (20_000, 25)
+
+    def stores() -> None:
+        for _ in range(count):
+            mask[numbers] = True
+
+    def calls() -> None:
+        for _ in range(count):
+            state.mark("x", numbers)
+
+    [measured] = ratios(turns, partial(timed, stores), partial(timed, calls))
+    return row("0", "`State.mark` of 47 rows", measured, "× a store into a mask", 2)
+
+
 def refresh(folder: Path, *, quick: bool) -> list[Row]:
     """Reading on in a tape that grew by 50 ticks."""
     rows = []
@@ -258,6 +321,7 @@ GROUPS = {
     "verify": verify,
     "seek": seek,
     "step": step,
+    "marks": marks,
     "refresh": refresh,
     "ls": listing,
 }

@@ -117,7 +117,7 @@ class Recorder(StepRecorder, NotebookMixin):
         self = cls.__new__(cls)
         ensure_path(path)
         ensure_hooks(inner_of(simulation))
-        sources = find_source(simulation, options.changes)
+        sources = find_source(simulation, options.changes, options)
         settings = options.with_chosen_hashes(simulation.state.layout.size_bytes, marks=sources.marks)
         baseline = simulation.state.snapshot()
         meta = {**describe(inner_of(simulation), simulation, settings), **(facts or {})}
@@ -142,7 +142,7 @@ class Recorder(StepRecorder, NotebookMixin):
         ensure_path(path)
         adapted = as_simulation(simulation)
         ensure_hooks(inner_of(adapted))
-        sources = find_source(adapted, options.changes)
+        sources = find_source(adapted, options.changes, options)
         ensure_new(path)  # Before the trial, which takes a while.
         noted = warn_of_hidden_state(adapted, options) or noted
         settings = options.with_chosen_hashes(adapted.state.layout.size_bytes, marks=sources.marks)
@@ -166,7 +166,14 @@ class Recorder(StepRecorder, NotebookMixin):
     ) -> Self:
         """Continue a tape that was opened again, with the simulation in the state of its last tick. See resume."""
         self = cls.__new__(cls)
-        self._start(path, simulation, find_source(simulation, changes), session, simulation.state.snapshot(), resumed)
+        self._start(
+            path,
+            simulation,
+            find_source(simulation, changes, session.settings),
+            session,
+            simulation.state.snapshot(),
+            resumed,
+        )
         return self
 
     def _start(

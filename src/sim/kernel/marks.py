@@ -45,6 +45,10 @@ class ChangeMarks:
         self._masks = {name: np.ones(slot.row_count, np.bool_) for name, slot in layout.slots.items()}
         self._touched = set(self._masks)  # The fields that have any mark.
 
+    def mask_of(self, name: str) -> tuple[npt.NDArray[np.bool_], set[str]]:
+        """The mask of a field and the set of the fields with any mark, to mark rows without a call, up to a new layout."""
+        return self._masks[name], self._touched
+
     def mark(self, name: str, rows: Any) -> None:
         """Mark rows of a field: flat numbers, a slice or a mask; None marks all."""
         self._touched.add(name)

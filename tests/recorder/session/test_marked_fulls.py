@@ -16,7 +16,7 @@ from recorder.format.blocks.full_keyframe import apply_changes, gather_changes
 from recorder.storage.file_names import segment_numbers
 from recorder.writer.buffer_pool import BufferPool
 from replayer.timeline.verify import verify_tape
-from sim import Field, Schema, State
+from sim import Field, Schema, State, Table
 from sim.kernel.changes.row_changes import MarkedChanges
 from sim.kernel.state import Snapshot
 
@@ -111,6 +111,41 @@ def test_a_write_without_a_mark_is_reported_while_recording(tmp_path: Path) -> N
         fulls = [place.tick for place in run.tape.keyframes if place.is_full]
     assert fulls[:2] == [0, 9]  # The tick after that; from there on as usual.
     assert fulls[-1] > 32
+
+
+class Growing:
+    """Marks what it writes, but for one field; its table grows from 1 KB to 170 KB."""
+
+    marks_writes = True
+
+    def __init__(self) -> None:
+        self.state = State(
+            Schema(Field("tick", "i8"), Field("forgotten", "i8"), Table("t", Field("a", "i8"), capacity=8))
+        )
+
+    def step(self, _: Any) -> None:
+        """Add rows, write all of the last ones, and one number without a mark while the state is small."""
+        state = self.state
+        tick = int(state["tick"]) + 1
+        state.set("tick", 0, tick)
+        if len(state.arena) < 1 << 16:
+            state["forgotten"][...] = tick
+        new = state.add_rows("t", 700)
+        state["t.a"][new] = tick
+        state.mark("t.a", np.arange(new.start, new.stop))
+
+
+def test_auto_scans_a_small_state_and_takes_the_marks_of_a_large_one(tmp_path: Path) -> None:
+    """Every keyframe is the live state, also of fields without marks while the state is small enough for a scan."""
+    path = tmp_path / "run.tape"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        live = arenas(path, Growing, 30, keyframe_interval_ticks=2, full_every=3)
+    assert len(live[0]) < 1 << 16 < len(live[30])
+    assert not any(live[tick] == live[tick - 1] for tick in range(1, 31))
+    assert [one.tick for one in CheckedTape(path).keyframes()] == list(range(0, 31, 2))
+    assert all(one.arena == live[one.tick] for one in CheckedTape(path).keyframes())
+    assert verify_tape(path, Growing).ok
 
 
 def test_few_rows_are_gathered_and_many_are_copied() -> None:

@@ -116,6 +116,46 @@ class ScannedChanges:
         self._baseline = None
 
 
+class ScannedWhileSmall:
+    """A scan of a small state, which costs less than its marks; the marks of one that has grown.
+
+    Invariant: it changes from one to the other only at a full keyframe, when there are no changes yet.
+    """
+
+    def __init__(self, state: State, size_max_bytes: int) -> None:
+        """size_max_bytes: of the states that are scanned."""
+        self._state, self._size_max_bytes = state, size_max_bytes
+        self._source: ScannedChanges | MarkedChanges = self._choose()
+
+    def _choose(self) -> ScannedChanges | MarkedChanges:
+        is_small = self._state.layout.size_bytes <= self._size_max_bytes
+        return ScannedChanges(self._state) if is_small else MarkedChanges(self._state)
+
+    def changed_rows(self) -> Mapping[str, Rows]:
+        """See ChangeSource."""
+        return self._source.changed_rows()
+
+    def changed_fields(self) -> Mapping[str, Rows | None]:
+        """See ChangeSource."""
+        return self._source.changed_fields()
+
+    @property
+    def needs_baseline(self) -> bool:
+        """See ChangeSource."""
+        return self._source.needs_baseline
+
+    def reset(self, baseline: Snapshot | None) -> None:
+        """See ChangeSource."""
+        if baseline is not None:
+            self._source.close()
+            self._source = self._choose()
+        self._source.reset(baseline)
+
+    def close(self) -> None:
+        """See ChangeSource."""
+        self._source.close()
+
+
 class AuditedChanges:
     """Marks, checked against a scan at every query."""
 

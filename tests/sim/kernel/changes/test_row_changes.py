@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sim import Blob, Field, Schema, Snapshot, State, Table, UnmarkedWriteError
-from sim.kernel.changes.row_changes import AuditedChanges, MarkedChanges, ScannedChanges
+from sim.kernel.changes.row_changes import AuditedChanges, MarkedChanges, ScannedChanges, ScannedWhileSmall
 
 from sim_strategies import Write, apply_write, schemas, writes
 
@@ -213,6 +213,54 @@ def test_consumers_do_not_affect_each_other() -> None:
     state.set("x", 3, 5)
     assert as_lists(one.changed_rows()) == {"x": [2, 3]}
     assert as_lists(two.changed_rows()) == {"x": [1, 2]}
+
+
+def test_marks_follow_their_consumers_and_the_layout() -> None:
+    """Arrays of row numbers reach each consumer there is, also after one came, the state grew, and one left."""
+    state = State(Schema(Field("x", "i8", (4,)), Table("t", Field("a", "u1"), capacity=1)))
+    one = state.attach_marks()
+    one.clear()
+    state.mark("x", np.array([1]))
+    two = state.attach_marks()
+    two.clear()
+    state.mark("x", np.array([2]))
+    assert as_lists(one.rows()) == {"x": [1, 2]}
+    assert as_lists(two.rows()) == {"x": [2]}
+    state.add_rows("t", 3)  # A new layout: everything counts as marked.
+    for marks in (one, two):
+        marks.clear()
+    state.mark("x", np.array([-1]))
+    state.mark("t.a", np.array([-1]))
+    assert as_lists(one.rows()) == as_lists(two.rows()) == {"x": [3], "t.a": [2]}
+    state.detach(two)
+    state.mark("x", np.array([0]))
+    assert as_lists(one.rows()) == {"x": [0, 3], "t.a": [2]}
+    assert as_lists(two.rows()) == {"x": [3], "t.a": [2]}
+    state.detach(one)
+    state.mark("x", np.array([2]))
+    with pytest.raises(KeyError, match="no field 'y'"):
+        state.mark("y", np.array([2]))
+    assert as_lists(one.rows()) == {"x": [0, 3], "t.a": [2]}
+
+
+def test_a_small_state_is_scanned_and_a_grown_one_is_marked() -> None:
+    """The change comes with the full keyframe after the growth; until then everything has changed."""
+    state = State(Schema(Field("x", "i8", (4,)), Table("t", Field("a", "i8"), capacity=4)))
+    source = ScannedWhileSmall(state, state.layout.size_bytes)
+    assert source.needs_baseline
+    source.reset(state.snapshot())
+    state["x"][1] = 5  # Without a mark.
+    assert as_lists(source.changed_rows()) == {"x": [1]}
+    state.add_rows("t", 9)
+    assert as_lists(source.changed_rows())["x"] == [0, 1, 2, 3]
+    source.reset(state.snapshot())
+    assert not source.needs_baseline
+    state["x"][2] = 5
+    state.set("x", 3, 5)
+    assert as_lists(source.changed_rows()) == {"x": [3]}
+    source.close()
+    state.set("x", 0, 5)
+    assert as_lists(source.changed_rows()) == {"x": [3]}
 
 
 def test_before_the_first_baseline_everything_has_changed() -> None:
