@@ -32,9 +32,9 @@ from sim.kernel.state import Snapshot, State
 from sim.user_warning import warn_user
 
 NEAR_STATES_MAX = 64  # A seek to at most this many ticks back keeps all states on its way, see _run_to.
-KEPT_STATES_MAX = (
-    8  # By other seeks. A step back mostly never comes, and copying a large state costs as much as a step.
-)
+# By other seeks; of a large state fewer, and at least one. A step back mostly never comes, and a copy of a large state into
+# fresh memory costs several steps.
+KEPT_STATES_MAX, KEPT_BYTES_MAX = 8, 8 << 20
 NEAR_BYTES_MAX = 256 << 20  # Of all kept states: fewer are kept when the state is large.
 TELL_S = 0.1  # Interval between two progress reports of a seek.
 
@@ -356,7 +356,8 @@ class Cursor:
         start, reported_s = self._current_tick(), time.monotonic()
         states_max = NEAR_BYTES_MAX // max(1, self.state.layout.size_bytes)
         if not remembers_all:
-            states_max = min(KEPT_STATES_MAX, states_max)
+            kept_max = max(1, KEPT_BYTES_MAX // max(1, self.state.layout.size_bytes))
+            states_max = min(KEPT_STATES_MAX, kept_max, states_max)
         while self._current_tick() < tick:
             if cancelled is not None and cancelled():
                 return False

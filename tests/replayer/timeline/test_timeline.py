@@ -13,6 +13,7 @@ import pytest
 import replayer
 from recorder import CorruptError, DesyncError, MissingTickError
 from recorder.format.blocks.block import HEADER_BYTES, BlockKind
+from replayer.playback import cursor
 from replayer.playback.make_simulation import UnfitSimulationError
 from sim import Field, Schema, State, UnknownWorldError
 
@@ -134,6 +135,19 @@ def test_step_back_after_a_seek_is_a_copy_and_not_a_seek(recorded: Any) -> None:
 
         assert (report.tick, report.simulated_ticks) == (33, 0)
         assert run.state.arena.tobytes() == live[33]
+
+
+def test_a_seek_keeps_one_state_if_they_are_large(recorded: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One step back is then a copy; the next one runs from a keyframe, and all further ones are copies."""
+    monkeypatch.setattr(cursor, "KEPT_BYTES_MAX", 1)
+    path, factory, live = recorded
+    with replayer.Timeline(path, factory) as run:
+        run.seek(41)
+        backs = [run.step_back() for _ in range(5)]
+        assert [report.tick for report in backs] == [40, 39, 38, 37, 36]
+        assert backs[0].simulated_ticks == 0
+        assert sum(report.simulated_ticks > 0 for report in backs) <= 1
+        assert run.state.arena.tobytes() == live[36]
 
 
 def test_looking_changes_nothing(recorded: Any) -> None:
