@@ -61,3 +61,26 @@ def test_only_commands_load_what_speaks_to_a_terminal(package: str) -> None:
     )
     assert finished.returncode == 0, finished.stderr
     assert json.loads(finished.stdout.splitlines()[-1]) == {}
+
+
+SEEKING = """
+import sys
+from simulation_flight_recorder import replay
+sys.argv[:] = ["replay", "seek", sys.argv[1], "--tick", "3"]
+try:
+    replay()
+except SystemExit as end:
+    assert not end.code, end.code
+unwanted = {"rich", "sim.worlds.meadow.shards.meadow_shard", "replayer.timeline.verify", "replayer.desync.finding"}
+print(*sorted(unwanted & set(sys.modules)), file=sys.stderr)
+"""
+
+
+def test_a_seek_starts_without_what_it_does_not_use(tmp_path: Path) -> None:
+    """The shards of the world and the search for a desync take longer to import than the seek itself."""
+    tape = tmp_path / "run.tape"
+    made = [sys.executable, "-m", "recorder", "run", "quiet-meadow", "--ticks", "5", "-q", "-o", str(tape)]
+    subprocess.run(made, check=True, cwd=tmp_path)
+    sought = [sys.executable, "-c", SEEKING, str(tape)]
+    done = subprocess.run(sought, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert (done.returncode, done.stderr.strip()) == (0, "")
