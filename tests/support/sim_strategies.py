@@ -285,6 +285,7 @@ def meadows(draw: st.DrawFn, *, swarms: bool = True, height_max: int = 8) -> dic
         "grid": grid,
         "seed": draw(st.integers(0, (1 << 63) - 1)),
         "ticks": draw(st.integers(1, 150)),
+        "ids": draw(st.sampled_from(("counted", "births"))),
         "flora": flora,
         "herbivores": eaters,
         "diet": [[draw(st.sampled_from((True, True, True, False))) for _ in flora] for _ in eaters],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -99,18 +99,25 @@ def _make(tape: Tape, plan: BranchPlan) -> Simulation:
                 raise UnfitTapeError(
                     "config replaces parameters of the registered world: it cannot be given with world"
                 )
-            merged = _merged(config, plan.config, "")
-            return make_stepping(tape, lambda: find_world(name).make(merged))
+            found = find_world(name)
+            merged = _merged(config, plan.config, "", found.parameters)
+            return make_stepping(tape, lambda: found.make(merged))
     raise UnfitTapeError("the tape names no registered world, whose parameters could be replaced: use edit, or world")
 
 
-def _merged(config: Mapping[str, Any], changes: Mapping[str, Any], path: str) -> dict[str, Any]:
-    """A configuration with some of its values replaced. Raises ConfigError for a key that it does not have."""
+def _merged(
+    config: Mapping[str, Any], changes: Mapping[str, Any], path: str, known: Sequence[str] = ()
+) -> dict[str, Any]:
+    """A configuration with some of its values replaced. Raises ConfigError for a key that it does not have.
+
+    known: keys that it may leave out.
+    """
     merged = dict(config)
     for key, value in changes.items():
-        if key not in merged:
-            raise ConfigError(f"{path}{key}", f"expected a parameter of the run: {', '.join(map(str, merged))}")
-        is_table = isinstance(value, Mapping) and isinstance(merged[key], Mapping)
+        if key not in merged and key not in known:
+            names = dict.fromkeys([*merged, *known])
+            raise ConfigError(f"{path}{key}", f"expected a parameter of the run: {', '.join(map(str, names))}")
+        is_table = isinstance(value, Mapping) and isinstance(merged.get(key), Mapping)
         merged[key] = _merged(merged[key], value, f"{path}{key}.") if is_table else value
     return merged
 

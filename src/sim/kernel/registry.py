@@ -101,6 +101,7 @@ class World:
         in_shards: from a configuration, a number of shards and an engine (see sim.sharding) to the same simulation, whose
             steps are made by shards; raises ShardsError, and what make raises. None if the world does not run in shards.
         shard_plan: from a configuration to a sim.sharding.PartedPlan, for tapes of shards; or None.
+        parameters: keys that a configuration may leave out, so that a branch can set them.
 
     The remaining members are for training data; each of them is optional. An agent acts in the world and has a name; ""
     stands for no agent in particular. Functions made from a configuration and an agent raise ConfigError if there is no
@@ -134,6 +135,7 @@ class World:
     layer: Callable[[Config, Snapshot, str], npt.NDArray[Any]] | None = attrs.field(default=None, kw_only=True)
     in_shards: Callable[[Config, int, Any], Simulation] | None = attrs.field(default=None, kw_only=True)
     shard_plan: Callable[[Config], Any] | None = attrs.field(default=None, kw_only=True)
+    parameters: Sequence[str] = attrs.field(default=(), kw_only=True)
     observations: Mapping[str, Callable[[Config, str], Observe]] = attrs.field(factory=dict)
     agents: Callable[[Config], Sequence[str]] | None = None
     actions: Callable[[Config, str], ReadActions] | None = None

@@ -42,7 +42,10 @@ class NaiveMeadow(NaiveState):
     def step(self, inputs: list[Input]) -> None:
         """Advance by one tick. inputs: valid inputs with exactly the keys of their kind."""
         self.tick += 1
-        for one in sorted(inputs, key=canonical):
+        ordered = sorted(inputs, key=canonical)
+        ids = self._ids_of_inputs(ordered)
+        for number, one in enumerate(ordered):
+            self.birth_id = ids.get(number)
             getattr(self, f"_take_{one['kind']}")(*canonical(one)[1:])
         for species, player in self.players.items():
             self.budget[species] = min(self.budget[species] + player.income, player.budget_max)
@@ -71,12 +74,24 @@ class NaiveMeadow(NaiveState):
 
     # --- inputs: one method for each kind, with the values in the order of KINDS
 
+    def _ids_of_inputs(self, inputs: list[Input]) -> dict[int, int]:
+        """The id of what each input may bring to life, by its number."""
+        ids: dict[int, int] = {}
+        for way, kinds in ((1, {"plant"}), (1, {"release", "spawn"}), (2, {"split"})):
+            numbers = [number for number, one in enumerate(inputs) if one["kind"] in kinds]
+            of_cells = [inputs[number] for number in numbers]
+            keys = [
+                one["swarm"] if way == 2 else (one["species"] * 2**16 + one["y"]) * 2**16 + one["x"] for one in of_cells
+            ]
+            ids |= dict(zip(numbers, self.ids_of_births(way, keys), strict=True))
+        return ids
+
     def _take_plant(self, species: int, x: int, y: int) -> None:
         if self.plant_at(x, y) is None:
-            self.write_energy(self.add_plant(species, x, y))
+            self.write_energy(self.add_plant(species, x, y, self.birth_id))
 
     def _take_release(self, species: int, x: int, y: int, population: int) -> None:
-        self.add_swarm(species, x, y, population)
+        self.add_swarm(species, x, y, population, self.birth_id)
 
     def _take_wind(self, east: int, south: int) -> None:
         self.wind = [self.grid(east), self.grid(south)]
@@ -123,7 +138,7 @@ class NaiveMeadow(NaiveState):
         cost = self.players[swarm["species"]].split_cost
         if self.budget[swarm["species"]] >= cost:
             self.budget[swarm["species"]] -= cost
-            self.enter("swarms", divide(self, swarm, 1))
+            self.enter("swarms", divide(self, swarm, 1), self.birth_id)
 
     def _take_spawn(self, species: int, x: int, y: int, population: int) -> None:
         if species not in self.players:
@@ -133,7 +148,7 @@ class NaiveMeadow(NaiveState):
         seen = [swarm for swarm in own if abs(swarm["x"] - x) <= sight and abs(swarm["y"] - y) <= sight]
         if self.budget[species] >= cost and seen:
             self.budget[species] -= cost
-            self.add_swarm(species, x, y, population)
+            self.add_swarm(species, x, y, population, self.birth_id)
 
     # --- flow field
 
@@ -155,14 +170,17 @@ class NaiveMeadow(NaiveState):
 
     def _lifecycle(self) -> None:
         seeds: list[tuple[int, int, int]] = []  # Species, x and y; they become plants after the last plant's turn.
+        mothers: list[int] = []
         for plant in self.living("plants"):
             flora = self.config.flora[plant["species"]]
             self._grow(plant, flora)
             self._reproduce(plant, flora, seeds)
+            mothers += [plant["id"]] * (len(seeds) - len(mothers))
             if plant["energy"] < flora.survival_threshold:
                 self._die(plant)
-        for seed in seeds:
-            self.add_plant(*seed)
+        born = zip(self.ids_of_births(3, mothers), seeds, strict=True)
+        for birth_id, seed in sorted(born) if self.config.ids == "births" else born:
+            self.add_plant(*seed, birth_id)
         if self.tick % self.parameters["link_interval"] == 0:
             self._grow_links()
         for plant in self.living("plants"):

@@ -48,6 +48,7 @@ class NaiveState:
         self.tick = 0
         self.rows: dict[str, list[Entity | None]] = {"plants": [], "swarms": [], "substances": []}
         self.next_id = {"plants": 1, "swarms": 1, "substances": 1}
+        self.birth_id: int | None = None  # Of the input that is taken now, where ids come from births.
         self.daughters: list[Entity] = []  # Born in this tick's interaction: they take room but have no rows yet.
         self.births = [0 for _ in config.flora]
         self.deaths = [[0 for _ in LossCause] for _ in config.flora]
@@ -126,9 +127,20 @@ class NaiveState:
                 heads += swarm["population"]
         return heads
 
-    def enter(self, table: str, entity: Entity) -> Entity:
-        """Give an entity an id and the lowest free row."""
-        entity["id"] = self.next_id[table]
+    def ids_of_births(self, way: int, keys: list[int]) -> list[int]:
+        """Return the ids that births have where ids come from them; way: 1 an input, 2 a split, 3 any other."""
+        numbers: list[int] = []
+        for key in keys:
+            number = self.word(DrawPhase.BIRTH, key, 0, way) // 2**10
+            while number in numbers:
+                number = (number + 1) % 2**22
+            numbers.append(number)
+        return [self.tick * 2**24 + way * 2**22 + number for number in numbers]
+
+    def enter(self, table: str, entity: Entity, birth_id: int | None = None) -> Entity:
+        """Give an entity an id and the lowest free row. birth_id: for where ids come from births."""
+        is_counted = self.config.ids == "counted" or birth_id is None
+        entity["id"] = self.next_id[table] if is_counted else birth_id
         self.next_id[table] += 1
         rows = self.rows[table]
         if None not in rows:
@@ -141,17 +153,18 @@ class NaiveState:
         rows = self.rows[table]
         rows[next(number for number, row in enumerate(rows) if row is entity)] = None
 
-    def add_plant(self, species: int, x: int, y: int) -> Entity:
+    def add_plant(self, species: int, x: int, y: int, birth_id: int | None = None) -> Entity:
         """Add a plant, which counts as a birth after tick 0."""
         if self.tick > 0:
             self.births[species] += 1
         plant = {"species": species, "x": x, "y": y, "energy": self.config.flora[species].base_energy}
-        return self.enter("plants", {**plant, "loss_cause": 0, "last_reproduction": self.tick, "links": [0, 0, 0, 0]})
+        plant |= {"loss_cause": 0, "last_reproduction": self.tick, "links": [0, 0, 0, 0]}
+        return self.enter("plants", plant, birth_id)
 
-    def add_swarm(self, species: int, x: int, y: int, population: int) -> Entity:
+    def add_swarm(self, species: int, x: int, y: int, population: int, birth_id: int | None = None) -> Entity:
         """Add a swarm with energy_min for each head."""
         energy = self.config.herbivores[species].energy_min * population
-        return self.enter("swarms", new_swarm(species, x, y, population, energy))
+        return self.enter("swarms", new_swarm(species, x, y, population, energy), birth_id)
 
     # --- layers of energy
 

@@ -13,6 +13,7 @@ WEIGHT_MAX = 2**26
 
 def interaction(meadow: NaiveState) -> None:
     """All swarms move, eat, starve, reproduce and divide, one after the other."""
+    mothers: list[int] = []
     for swarm in meadow.living("swarms"):
         kind = meadow.config.herbivores[swarm["species"]]
         before = (swarm["x"], swarm["y"])
@@ -23,12 +24,14 @@ def interaction(meadow: NaiveState) -> None:
         if swarm["population"] > 0:
             _reproduce(meadow, swarm, kind)
         if swarm["population"] >= kind.split_population:
+            mothers.append(swarm["id"])
             meadow.daughters.append(divide(meadow, swarm, 0))
     for swarm in meadow.living("swarms"):
         if swarm["population"] == 0:
             meadow.leave("swarms", swarm)
-    for daughter in meadow.daughters:
-        meadow.enter("swarms", daughter)
+    born = list(zip(meadow.ids_of_births(3, mothers), meadow.daughters, strict=True))
+    for birth_id, daughter in sorted(born, key=lambda one: one[0]) if meadow.config.ids == "births" else born:
+        meadow.enter("swarms", daughter, birth_id)
     meadow.daughters = []
     for plant in meadow.living("plants"):
         meadow.write_energy(plant)

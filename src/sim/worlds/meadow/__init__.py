@@ -6,7 +6,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from sim.kernel.registry import Config, InputSource, World
-from sim.worlds.meadow.config.meadow import read_config
+from sim.worlds.meadow.config.meadow import PARAMETERS, read_config
 from sim.worlds.meadow.phases.inputs import schedule
 from sim.worlds.meadow.players import training
 from sim.worlds.meadow.players.policies import play
@@ -47,6 +47,7 @@ WORLD = World(
     layer=layer,
     in_shards=_in_shards,
     shard_plan=_shard_plan,
+    parameters=PARAMETERS,
     points=points,
     play=play,
     tick_limit_reason="Z1",  # See termination.py.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import attrs
 
@@ -180,6 +180,7 @@ class MeadowConfig:
 
     Attributes:
         diet: diet[herbivore][flora] is true if the herbivore eats the plant.
+        ids: how new plants and swarms get their ids, see births.py. Counted ones depend on all births before.
     """
 
     grid: Grid
@@ -198,6 +199,7 @@ class MeadowConfig:
     plants: tuple[PlantPlacement, ...] = ()
     swarms: tuple[SwarmPlacement, ...] = ()
     inputs: tuple[ScheduledInput, ...] = ()
+    ids: Literal["counted", "births"] = "counted"
     world: str = "meadow"
     name: str = ""
     seed: Annotated[int, Whole(0, (1 << 63) - 1)] = 0  # TOML and JSON readers agree on integers up to here.
@@ -310,6 +312,9 @@ class MeadowConfig:
         """The index of each substance's layer among the layers of its kind."""
         kinds = [substance.kind for substance in self.substances]
         return tuple(kinds[:index].count(kind) for index, kind in enumerate(kinds))
+
+
+PARAMETERS = tuple(field.name for field in attrs.fields(MeadowConfig))
 
 
 def _index_of(name: str, names: Sequence[str], key_path: str, noun: str) -> int:

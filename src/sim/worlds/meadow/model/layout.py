@@ -38,6 +38,7 @@ class DrawPhase(enum.IntEnum):
     DISPERSAL = 1
     MOVEMENT = 2
     MITOSIS = 3
+    BIRTH = 4
 
 
 class Parameter(enum.IntEnum):
@@ -71,7 +72,7 @@ def make_schema(config: MeadowConfig) -> Schema:
     return Schema(
         Field("tick", "i8", hot=True),
         Field("seed", "u8"),
-        Field("next_plant_id", "i8", hot=True),  # Ids count from 1 and are never used again.
+        Field("next_plant_id", "i8", hot=True),  # Counts births. Ids are never used again; see births.py.
         Field("next_swarm_id", "i8", hot=True),
         Field("next_substance_id", "i8", hot=True),
         Field("births", "i8", (flora,), hot=True),

@@ -57,7 +57,7 @@ def plant_cells(state: State, rows: Rows) -> tuple[Rows, Rows, Rows]:
     return state["plants.species"][rows], state["plants.y"][rows], state["plants.x"][rows]
 
 
-def add_plants(state: State, species: Rows, x: Rows, y: Rows, energy: Rows, ids: Rows | None = None) -> None:
+def add_plants(state: State, species: Rows, x: Rows, y: Rows, energy: Rows, *, ids: Rows | None = None) -> None:
     """Add plants at distinct free cells, with ids in the order of the arrays, born at the current tick.
 
     ids: to use instead of the next ones, as add_entities does.

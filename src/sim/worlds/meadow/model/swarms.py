@@ -51,12 +51,14 @@ def add_swarms(state: State, swarms: Sequence[Swarm], ids: Rows | None = None) -
         add_entities(state, "swarms", "next_swarm_id", columns, len(swarms), ids)
 
 
-def release_swarm(context: PhaseContext, species: int, x: int, y: int, population: int, by: str = "release") -> None:
+def release_swarm(
+    context: PhaseContext, species: int, x: int, y: int, population: int, new_id: int, by: str = "release"
+) -> None:
     """Add a swarm with energy_min for each head. by: the kind of input."""
     energy = context.config.herbivores[species].energy_min * population
     swarm = new_swarm(species, x, y, population, energy)
-    context.event_log.swarms_born(by, [swarm], [int(context.state["next_swarm_id"])], [None])
-    add_swarms(context.state, [swarm])
+    context.event_log.swarms_born(by, [swarm], [new_id], [None])
+    add_swarms(context.state, [swarm], np.array([new_id]))
     context.note(Flow.PLACED_SWARMS, energy)
 
 
@@ -71,7 +73,7 @@ def remove_swarms_without_heads(context: PhaseContext, rows: Rows, loss: HeadLos
     clear_rows(state, "swarms", COLUMNS, empty)
 
 
-def divide_swarm(context: PhaseContext, row: int) -> None:
+def divide_swarm(context: PhaseContext, row: int, new_id: int) -> None:
     """Split off a daughter with half of heads and energy, rounded down, in one of the five cells, and add it at once."""
     state = context.state
     x, y, species, mother = (int(state[f"swarms.{column}"][row]) for column in ("x", "y", "species", "id"))
@@ -80,8 +82,8 @@ def divide_swarm(context: PhaseContext, row: int) -> None:
     state.set("swarms.population", row, population - population // 2)
     state.set("swarms.energy", row, energy - energy // 2)
     daughter = new_swarm(species, daughter_x, daughter_y, population // 2, energy // 2)
-    context.event_log.swarms_born("split", [daughter], [int(state["next_swarm_id"])], [mother])
-    add_swarms(state, [daughter])
+    context.event_log.swarms_born("split", [daughter], [new_id], [mother])
+    add_swarms(state, [daughter], np.array([new_id]))
 
 
 def draw_daughter_cell(context: PhaseContext, grid: Grid, mother: int, x: int, y: int) -> tuple[int, int]:

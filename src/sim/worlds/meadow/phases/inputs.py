@@ -17,7 +17,8 @@ All values are integers. The inputs of one tick are sorted by kind and values: t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from sim.kernel.state import State
 from sim.worlds.meadow.config.inputs import INPUT_KEYS, PARAMETERS, ScheduledInput, fixed_bounds
 from sim.worlds.meadow.config.meadow import SIDE_CELLS_MAX, WIND_MAX, MeadowConfig
 from sim.worlds.meadow.config.species import POPULATION_MAX, TICKS_MAX
+from sim.worlds.meadow.model.births import reserve_ids, take_input_id
 from sim.worlds.meadow.model.context import PhaseContext
 from sim.worlds.meadow.model.energy_ledger import Flow
 from sim.worlds.meadow.model.layout import NEIGHBOURS, HeadLoss
@@ -39,6 +41,8 @@ SWARM_ID_MAX = (1 << 48) - 1  # The limit of the keys of random numbers.
 
 _KINDS = list(INPUT_KEYS)
 
+NewId = Callable[[], int]  # Takes the id of what an input brings to life.
+
 
 def run_inputs(context: PhaseContext, inputs: Any) -> None:
     """Run the phase, which begins the tick. Raises ValueError for an invalid input; the state is then unchanged."""
@@ -46,12 +50,14 @@ def run_inputs(context: PhaseContext, inputs: Any) -> None:
     checked = read_inputs(context.config, inputs)
     state.set("tick", 0, context.tick + 1)
     context.event_log.begin()
-    for kind, values in checked:
+    reserved = reserve_ids(context, checked)
+    for number, (kind, values) in enumerate(checked):
+        new_id = partial(take_input_id, context, "plants" if kind == "plant" else "swarms", reserved, number)
         match kind, values:
             case "plant", [species, x, y]:
-                _plant(context, species, x, y)
+                _plant(context, species, x, y, new_id)
             case "release", [species, x, y, population]:
-                release_swarm(context, species, x, y, population)
+                release_swarm(context, species, x, y, population, new_id())
             case "wind", [east, south]:
                 blow(context, slice(None), slice(None), east, south)
             case "gust", [x, y, radius, east, south]:
@@ -62,10 +68,12 @@ def run_inputs(context: PhaseContext, inputs: Any) -> None:
                 cull(context, swarms_near(context, species, x, y, radius), percent)
             case "set", [parameter, value]:
                 state.set("parameters", parameter, value)
-            case "steer" | "split", [swarm_id, *rest]:
-                command(context, kind, swarm_id, *rest)
+            case "steer", [swarm_id, direction]:
+                steer(context, swarm_id, direction)
+            case "split", [swarm_id]:
+                _split(context, swarm_id, new_id)
             case "spawn", [species, x, y, population]:
-                _spawn(context, species, x, y, population)
+                _spawn(context, species, x, y, population, new_id)
     pay_income(context)
 
 
@@ -91,12 +99,13 @@ def set_drought(state: State, ticks: int, percent: int) -> None:
     state.set("climate.drought_percent", 0, percent if ticks else 0)
 
 
-def _plant(context: PhaseContext, species: int, x: int, y: int) -> None:
+def _plant(context: PhaseContext, species: int, x: int, y: int, new_id: NewId) -> None:
     if context.state["biotope.occupant"][y, x] == 0:
         energy = context.config.flora[species].base_energy
         seedling = [np.array([value], dtype=np.int64) for value in (species, x, y, energy)]
-        context.event_log.plants_born([int(context.state["next_plant_id"])], seedling[:3], None)
-        add_plants(context.state, *seedling)
+        ids = np.array([new_id()])
+        context.event_log.plants_born(ids.tolist(), seedling[:3], None)
+        add_plants(context.state, *seedling, ids=ids)
         context.note(Flow.PLACED_PLANTS, energy)
 
 
@@ -141,27 +150,36 @@ def cull(context: PhaseContext, rows: Rows, percent: int) -> None:
     remove_swarms_without_heads(context, rows, HeadLoss.CULL)
 
 
-def command(context: PhaseContext, kind: str, swarm_id: int, direction: int = 0) -> None:
-    """Carry out a command to a swarm; nothing happens if the swarm is unknown or has no player."""
-    state = context.state
-    rows = np.flatnonzero(state["swarms.id"] == swarm_id)
-    species = int(state["swarms.species"][rows[0]]) if swarm_id and len(rows) else -1
-    player = context.players.get(species)
-    if player is None:
+def steer(context: PhaseContext, swarm_id: int, direction: int) -> None:
+    """Steer a swarm; nothing happens if the swarm is unknown or has no player."""
+    row = _row_of_player(context, swarm_id)
+    if row is not None:
+        context.state.set("swarms.steer", row, 1 + direction)
+
+
+def _split(context: PhaseContext, swarm_id: int, new_id: NewId) -> None:
+    row, state = _row_of_player(context, swarm_id), context.state
+    if row is None or state["swarms.population"][row] < 2:
         return
-    row = int(rows[0])
-    if kind == "steer":
-        state.set("swarms.steer", row, 1 + direction)
-    elif state["swarms.population"][row] >= 2 and pay(context, species, player.split_cost):
-        divide_swarm(context, row)
+    species = int(state["swarms.species"][row])
+    if pay(context, species, context.players[species].split_cost):
+        divide_swarm(context, row, new_id())
 
 
-def _spawn(context: PhaseContext, species: int, x: int, y: int, population: int) -> None:
+def _row_of_player(context: PhaseContext, swarm_id: int) -> int | None:
+    """The row of a swarm if its species has a player."""
+    rows = np.flatnonzero(context.state["swarms.id"] == swarm_id)
+    if not swarm_id or not len(rows) or int(context.state["swarms.species"][rows[0]]) not in context.players:
+        return None
+    return int(rows[0])
+
+
+def _spawn(context: PhaseContext, species: int, x: int, y: int, population: int, new_id: NewId) -> None:
     player = context.players.get(species)
     if player is None or not len(swarms_near(context, species, x, y, player.sight)):
         return
     if pay(context, species, player.spawn_cost * population):
-        release_swarm(context, species, x, y, population, by="spawn")
+        release_swarm(context, species, x, y, population, new_id(), by="spawn")
 
 
 def pay(context: PhaseContext, species: int, cost: int) -> bool:

@@ -23,6 +23,7 @@ from __future__ import annotations
 import numpy as np
 
 from sim.worlds.meadow.model import swarm_turn as swarming
+from sim.worlds.meadow.model.births import in_order_of_birth, take_ids
 from sim.worlds.meadow.model.context import PhaseContext, Values
 from sim.worlds.meadow.model.energy_ledger import Flow
 from sim.worlds.meadow.model.layers import write_energy
@@ -49,12 +50,12 @@ def run_interaction(context: PhaseContext) -> None:
     results = np.asarray(acting).T
     write_results(context, rows, results, energy)
     mothers = np.flatnonzero(results[swarming.DAUGHTER_HEADS])
-    mother_ids = state["swarms.id"][rows[mothers]].tolist()
+    mother_ids = state["swarms.id"][rows[mothers]]
+    ids, mothers, mother_ids = in_order_of_birth(take_ids(context, "swarms", mother_ids), mothers, mother_ids)
     daughters = [new_swarm(*values) for values in results[DAUGHTER][:, mothers].T.tolist()]
     remove_swarms_without_heads(context, rows, HeadLoss.STARVATION)
-    first_id = int(state["next_swarm_id"])
-    context.event_log.swarms_born("mitosis", daughters, range(first_id, first_id + len(daughters)), mother_ids)
-    add_swarms(state, daughters)
+    context.event_log.swarms_born("mitosis", daughters, ids.tolist(), mother_ids.tolist())
+    add_swarms(state, daughters, ids)
 
 
 def write_results(context: PhaseContext, rows: Rows, results: Values, energy: Values) -> None:

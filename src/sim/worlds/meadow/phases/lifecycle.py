@@ -24,6 +24,7 @@ import numpy as np
 
 from sim.kernel.arithmetic.fixed_point import ONE
 from sim.kernel.state import State
+from sim.worlds.meadow.model.births import in_order_of_birth, take_ids
 from sim.worlds.meadow.model.context import PhaseContext, Values
 from sim.worlds.meadow.model.dispersal import wind_shift
 from sim.worlds.meadow.model.energy_ledger import Flow
@@ -46,9 +47,9 @@ def run_lifecycle(context: PhaseContext) -> None:
     left = plant_cells(state, dying)
     remove_plants(state, dying)
     context.note(Flow.SEEDLINGS, seedlings[-1])
-    first_id = int(state["next_plant_id"])
-    context.event_log.plants_born(range(first_id, first_id + len(mothers)), seedlings[:3], mothers)
-    add_plants(state, *seedlings)
+    ids, mothers, *seedlings = in_order_of_birth(take_ids(context, "plants", mothers), mothers, *seedlings)
+    context.event_log.plants_born(ids.tolist(), seedlings[:3], mothers)
+    add_plants(state, *seedlings, ids=ids)
     if context.tick % context.parameter(Parameter.LINK_INTERVAL) == 0:
         grow_links(context)
     rebuild_at(state, np.flatnonzero(state["plants.id"] != 0), left)

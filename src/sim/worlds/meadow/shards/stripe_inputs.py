@@ -13,10 +13,11 @@ import attrs
 import numpy as np
 
 from sim.sharding.shard_plan import Exchange, Messages
+from sim.worlds.meadow.model.births import InputIds, reserve_ids, take_input_id
 from sim.worlds.meadow.model.energy_ledger import Flow
 from sim.worlds.meadow.model.plants import add_plants
 from sim.worlds.meadow.model.swarms import COLUMNS, Swarm, add_swarms, draw_daughter_cell, new_swarm
-from sim.worlds.meadow.phases.inputs import around, blow, command, cull, pay, pay_income, set_drought, swarms_near
+from sim.worlds.meadow.phases.inputs import around, blow, cull, pay, pay_income, set_drought, steer, swarms_near
 from sim.worlds.meadow.shards.stripe import Stripe, round_cells
 
 ReadInputs = Sequence[tuple[str, list[int]]]  # As read_inputs returns them: kind and values.
@@ -29,12 +30,14 @@ def run_inputs(stripe: Stripe, inputs: ReadInputs) -> Exchange:
     context = stripe.context
     stripe.state.set("tick", 0, context.tick + 1)
     fitting = yield from _find_fitting(stripe, inputs)
+    reserved = reserve_ids(context, inputs)
     for number, (kind, values) in enumerate(inputs):
         match kind, values:
             case "plant", [species, x, y] if number in fitting:
-                _plant(stripe, number, species, x, y)
+                _plant(stripe, number, species, x, y, take_input_id(context, "plants", reserved, number))
             case "release", [species, x, y, population]:
-                _release(stripe, number, species, x, y, population)
+                new = take_input_id(context, "swarms", reserved, number)
+                _release(stripe, number, species, x, y, population, new)
             case "wind", [east, south]:
                 blow(context, slice(None), slice(None), east, south)
                 stripe.south_max = round_cells(south)
@@ -52,9 +55,9 @@ def run_inputs(stripe: Stripe, inputs: ReadInputs) -> Exchange:
             case "set", [parameter, value]:
                 stripe.state.set("parameters", parameter, value)
             case "steer", [swarm, direction]:
-                command(context, kind, swarm, direction)
+                steer(context, swarm, direction)
     if any(kind in _COMMANDS for kind, _ in inputs):
-        yield from _run_commands(stripe, inputs)
+        yield from _run_commands(stripe, inputs, reserved)
     pay_income(context)
 
 
@@ -71,26 +74,22 @@ def _find_fitting(stripe: Stripe, inputs: ReadInputs) -> Generator[Messages, Mes
     return {number for numbers in inbox for number in numbers}
 
 
-def _plant(stripe: Stripe, number: int, species: int, x: int, y: int) -> None:
-    state, new = stripe.state, int(stripe.state["next_plant_id"])
+def _plant(stripe: Stripe, number: int, species: int, x: int, y: int, new: int) -> None:
     if stripe.stripes.owner(y) == stripe.number:
         energy = stripe.config.flora[species].base_energy
-        seedling = [np.array([value], np.int64) for value in (species, x, y - stripe.first, energy, new)]
+        seedling = [np.array([value], np.int64) for value in (species, x, y - stripe.first, energy)]
         stripe.context.event_log.plants_born([new], seedling[:3], None)
-        add_plants(state, *seedling)
+        add_plants(stripe.state, *seedling, ids=np.array([new]))
         stripe.context.note(Flow.PLACED_PLANTS, energy)
         stripe.note_new((0, number), "plants", np.array([new]))
         stripe.close_stage((0, number))
-    state.set("next_plant_id", 0, new + 1)
 
 
-def _release(stripe: Stripe, number: int, species: int, x: int, y: int, population: int) -> None:
-    new = int(stripe.state["next_swarm_id"])
+def _release(stripe: Stripe, number: int, species: int, x: int, y: int, population: int, new: int) -> None:
     swarm = new_swarm(species, x, y, population, stripe.config.herbivores[species].energy_min * population)
     if stripe.stripes.owner(y) == stripe.number:
         _announce(stripe, number, swarm, "release", new, None)
         _add(stripe, swarm, new)
-    stripe.state.set("next_swarm_id", 0, new + 1)
 
 
 def _announce(stripe: Stripe, number: int, swarm: Swarm, by: str, new: int, mother: int | None) -> None:
@@ -106,7 +105,7 @@ def _add(stripe: Stripe, swarm: Swarm, new: int) -> None:
     add_swarms(stripe.state, [attrs.evolve(swarm, y=swarm.y - stripe.first)], np.array([new]))
 
 
-def _run_commands(stripe: Stripe, inputs: ReadInputs) -> Exchange:
+def _run_commands(stripe: Stripe, inputs: ReadInputs, reserved: InputIds) -> Exchange:
     state, players = stripe.state, stripe.context.players
     named = {values[0] for kind, values in inputs if kind == "split"}
     rows = [row for row in np.flatnonzero(state["swarms.id"]).tolist() if int(state["swarms.id"][row]) in named]
@@ -121,7 +120,8 @@ def _run_commands(stripe: Stripe, inputs: ReadInputs) -> Exchange:
         record[COLUMNS.index("y")] += stripe.first
     inbox = yield [(records, seen)] * stripe.stripes.count
     swarms = {record[COLUMNS.index("id")]: Swarm(*record) for part in inbox for record in part[0]}
-    born = _work_through(stripe, inputs, swarms, {number for part in inbox for number in part[1]})
+    seen_by_any = {number for part in inbox for number in part[1]}
+    born = _work_through(stripe, inputs, swarms, seen_by_any, reserved)
     for swarm_id, row in own.items():
         state.set("swarms.population", row, swarms[swarm_id].population)
         state.set("swarms.energy", row, swarms[swarm_id].energy)
@@ -136,14 +136,16 @@ def _sees(stripe: Stripe, species: int, x: int, y: int) -> bool:
     return len(swarms_near(stripe.context, species, x, y - stripe.first, player.sight)) > 0
 
 
-def _work_through(stripe: Stripe, inputs: ReadInputs, swarms: dict[int, Swarm], seen: set[int]) -> dict[int, Swarm]:
+def _work_through(
+    stripe: Stripe, inputs: ReadInputs, swarms: dict[int, Swarm], seen: set[int], reserved: InputIds
+) -> dict[int, Swarm]:
     """Carry out the commands one after the other, the same in all shards; return the new swarms by id.
 
     swarms: those that are named, by id; they are changed. seen: spawns that swarms had in sight before the commands.
     """
     context, born = stripe.context, dict[int, Swarm]()
     for number, (kind, values) in enumerate(inputs):
-        new, swarm = int(stripe.state["next_swarm_id"]), None
+        swarm: Swarm | None = None
         mother: int | None = None
         if kind == "split" and values[0] in swarms:
             mother = values[0]
@@ -157,10 +159,10 @@ def _work_through(stripe: Stripe, inputs: ReadInputs, swarms: dict[int, Swarm], 
                 energy = stripe.config.herbivores[species].energy_min * population
                 swarm = new_swarm(species, x, y, population, energy)
         if swarm is not None:
+            new = take_input_id(context, "swarms", reserved, number)
             born[new] = swarms[new] = swarm
             if stripe.stripes.owner(swarm.y) == stripe.number:
                 _announce(stripe, number, swarm, kind, new, mother)
-            stripe.state.set("next_swarm_id", 0, new + 1)
     return born
 
 

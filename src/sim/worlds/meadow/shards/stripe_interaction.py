@@ -16,6 +16,7 @@ import numpy as np
 
 from sim.sharding.shard_plan import Exchange, Messages
 from sim.worlds.meadow.model import swarm_turn as swarming
+from sim.worlds.meadow.model.births import take_ids
 from sim.worlds.meadow.model.context import Values
 from sim.worlds.meadow.model.layout import HeadLoss
 from sim.worlds.meadow.model.numba_loops import SWARMS_MIN, loop_for
@@ -196,14 +197,12 @@ def _add_daughters(stripe: Stripe, own: Values, inbox: Messages) -> None:
     born = np.concatenate([own, from_others], axis=1)
     born = born[:, np.argsort(born[0])]
     mothers = np.sort(np.concatenate([part[2] for part in inbox]))
-    first_id = int(stripe.state["next_swarm_id"])
-    ids = first_id + np.searchsorted(mothers, born[0])
+    ids = take_ids(stripe.context, "swarms", mothers)[np.searchsorted(mothers, born[0])]
     daughters = [new_swarm(*values) for values in born[1:].T.tolist()]
     stripe.context.event_log.swarms_born("mitosis", daughters, ids.tolist(), born[0].tolist())
     if daughters:
         columns = dict(zip(("species", "x", "y", "population", "energy"), born[1:], strict=True))
         columns["initial_population"] = born[4]
         add_entities(stripe.state, "swarms", "next_swarm_id", columns, len(ids), ids)
-    stripe.state.set("next_swarm_id", 0, first_id + len(mothers))
     stripe.note_new((2, 1), "swarms", ids)
     stripe.close_stage((2, 2))

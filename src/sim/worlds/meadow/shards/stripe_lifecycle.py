@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sim.sharding.shard_plan import Exchange
+from sim.worlds.meadow.model.births import take_ids
 from sim.worlds.meadow.model.context import Values
 from sim.worlds.meadow.model.energy_ledger import Flow
 from sim.worlds.meadow.model.layers import rebuild_at
@@ -84,14 +85,12 @@ def _break_links(stripe: Stripe, dying: Values) -> Values:
 def _sow(stripe: Stripe, seeds: npt.NDArray[Any], winners: Values) -> None:
     """Add the seedlings of the own rows. seeds: as of _throw. winners: ids of the parents of all stripes, ascending."""
     state, context = stripe.state, stripe.context
-    first_id = int(state["next_plant_id"])
-    new = first_id + np.searchsorted(winners, seeds[0])
+    new = take_ids(context, "plants", winners)[np.searchsorted(winners, seeds[0])]
     mothers, species, x, y = seeds
     y = y - stripe.first
     energy = context.flora.base_energy[species]
     context.note(Flow.SEEDLINGS, energy)
     context.event_log.plants_born(new.tolist(), (species, x, y), mothers)
-    add_plants(state, species, x, y, energy, new)
-    state.set("next_plant_id", 0, first_id + len(winners))
+    add_plants(state, species, x, y, energy, ids=new)
     stripe.note_new((1, 1), "plants", new)
     stripe.close_stage((1, 1))

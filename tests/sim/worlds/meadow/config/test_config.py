@@ -15,7 +15,7 @@ from sim_strategies import idle_flora, small_meadow
 SHEEP = {"name": "sheep", "consumption_rate": 1, "upkeep": 0, "energy_min": 2}
 TOP_KEYS = (
     "grid, flora, herbivores, diet, substances, triggers, links, dispersal, wind, crowding, signalling, players, "
-    "termination, plants, swarms, inputs, world, name, seed, ticks"
+    "termination, plants, swarms, inputs, ids, world, name, seed, ticks"
 )
 RELEASE = {"kind": "release", "tick": 1, "species": "sheep", "x": 0, "y": 0, "population": 1}
 
