@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from cyclopts import Parameter
 
 from recorder.console.argument_types import Positive
 from recorder.console.output import print_json
@@ -22,20 +24,18 @@ from replayer.desync.dump.dump import difference_lines
 from replayer.desync.dump.dump_tapes import REPRODUCTION, diff_dumps, is_dump
 from replayer.desync.object_diff import named_fields, object_difference_lines, shown_fields
 from replayer.desync.state_diff import STATE_LABELS, FieldDifference
+from replayer.diagnose.compare.meeting import declared_counters, find_meeting, try_reads
 from replayer.diagnose.compare.spread import DifferenceSpread, measure_spread
 from replayer.diagnose.compare.tape_diff import TapeDifference, diff_tapes
 from replayer.playback.cursor import Cursor, MismatchError
 from replayer.playback.make_simulation import UnfitSimulationError, make_simulation
+from replayer.report.meeting_text import MeetingReport
 from replayer.status import worst_code
 from replayer.tape.completeness import tape_code
 from replayer.tape.tape import Tape
 from replayer.value_text import plain_text
 from sim.kernel.registry import ConfigError, UnknownWorldError
 from sim.kernel.state import Snapshot
-
-FEW_FIELDS = (
-    3  # Runs of which more fields differed, and that still differ in no more than these, have met but for them.
-)
 
 
 def diff(
@@ -44,6 +44,7 @@ def diff(
     /,
     *,
     ticks: Positive = 300,
+    prove: Annotated[bool, Parameter(name="--prove", negative="")] = False,
     output: Output = None,
     sim: Sim = None,
     as_json: Json = False,
@@ -53,6 +54,7 @@ def diff(
     Examples:
     replay diff before.tape after.tape
     replay diff host.tape guest.tape -o difference.png
+    replay diff run.tape branch.tape --prove
 
     Two folders of dumps are compared by their trees of hashes.
 
@@ -68,6 +70,9 @@ def diff(
         The tapes. Their keyframe intervals, settings and lengths may differ; the ticks that both have are compared.
     ticks
         Count rows for this many ticks from the first that differs.
+    prove
+        Where the runs have met again but for a few fields, run the later steps with other values in these, to see if a
+        step reads them.
     output
         Draw the counts as a picture: fields over ticks. Its name ends in .png, .svg or .pdf.
     sim
@@ -92,17 +97,19 @@ def diff(
                 result = diff_tapes(left, right, lambda done, total: show(done / total))
         except ValueError as error:
             raise UsageError(f"{one}, {other}: {error}") from None
-        spread, why = _measure_spread(left, right, result, ticks, sim, quiet=as_json)
+        spread, why, met = _measure_spread(left, right, result, ticks, sim, prove=prove, quiet=as_json)
         codes = [tape_code(left), tape_code(right), INCOMPLETE if result.unreadable_ticks else SAME]
         simulations = _two_simulations(left, right)
     if not as_json:
         _print(one, other, result, spread, why)
+        for line in met.lines(may_prove=not prove) if met is not None else ():
+            print_visible(f"  {line}")
         if simulations is not None:
             print_visible(f"  simulations: the tapes were recorded from {simulations[0]} and {simulations[1]}")
     if output is not None:
         _draw(output, one, other, spread, why)
     if as_json:  # Last: if there is an error, that is the one object that is printed.
-        print_json(_facts(result, spread) | {"simulations": simulations})
+        print_json(_facts(result, spread) | {"met": met and met.facts(), "simulations": simulations})
     elif output is not None:
         print_visible(f"  picture: {output}")
     return worst_code([*codes, DIFFERS if result.ticks or result.inputs_tick is not None else SAME])
@@ -166,24 +173,32 @@ def _difference_lines(states: tuple[Snapshot, Snapshot] | None, differences: lis
 
 
 def _measure_spread(
-    left: Tape, right: Tape, result: TapeDifference, ticks: int, sim: str | None, *, quiet: bool
-) -> tuple[DifferenceSpread | None, str | None]:
-    """The difference row by row, or the reason why it is not available; neither if nothing differs."""
+    left: Tape, right: Tape, result: TapeDifference, ticks: int, sim: str | None, *, prove: bool, quiet: bool
+) -> tuple[DifferenceSpread | None, str | None, MeetingReport | None]:
+    """The difference row by row, or the reason why it is not available, and if the runs met; nothing if nothing differs."""
     if result.first_bad is None:
-        return None, None
+        return None, None, None
     last = min(result.last_tick, result.first_bad + ticks - 1)
     try:
-        cursors = [Cursor(tape, make_simulation(tape, factory_of(sim))) for tape in (left, right)]
+        made = [make_simulation(tape, factory_of(sim)) for tape in (left, right)]
+        counters = declared_counters(made[0]) | declared_counters(made[1])
+        cursors = Cursor(left, made[0]), Cursor(right, made[1])
         with progress_bar("counting", last - result.first_bad + 1, quiet=quiet) as show:
-            spread = measure_spread(cursors[0], cursors[1], result.first_bad, last, lambda done, _: show(done))
+            spread = measure_spread(*cursors, result.first_bad, last, lambda done, _: show(done))
+        meeting, trials = find_meeting(spread, counters), None
+        if prove and meeting is not None:
+            with progress_bar("proving", len(meeting.rows), quiet=quiet) as show:
+                trials = try_reads(
+                    meeting, cursors, lambda: make_simulation(right, factory_of(sim)), lambda n, _: show(n)
+                )
     except (UnknownWorldError, ConfigError, UnfitSimulationError, RecordingError) as error:
-        return None, f"the rows that differ are not counted: {error}"
+        return None, f"the rows that differ are not counted: {error}", None
     except MismatchError as error:
-        return None, (
-            "the rows that differ are not counted: the present code does not give the recorded state of tick "
-            f"{error.tick:,}"
-        )
-    return (spread, None) if spread.counts.size else (None, f"the rows that differ are not counted: {spread.stopped}")
+        why = "the rows that differ are not counted: the present code does not give the recorded state of tick"
+        return None, f"{why} {error.tick:,}", None
+    if not spread.counts.size:
+        return None, f"the rows that differ are not counted: {spread.stopped}", None
+    return spread, None, MeetingReport(meeting, trials) if meeting is not None else None
 
 
 def _tick_fields(result: TapeDifference) -> list[str] | None:
@@ -237,8 +252,6 @@ def _print(
         print_visible(f"  trend: {_trend_text(result, spread)}")
     for line in _difference_lines(result.states, result.differences):
         print_visible(f"    {line}")
-    if spread is not None and (last_rows := _last_rows(spread)) and len(last_rows) <= _few(spread):
-        print_visible(f"  at tick {spread.last_tick:,}: the same but for {_rows_text(last_rows)}")
     if spread is not None and spread.stopped:
         print_visible(f"  rows are counted for {counted(spread.counts.shape[1], 'tick')}: {spread.stopped}")
     if why is not None:
@@ -250,19 +263,6 @@ def _last_rows(spread: DifferenceSpread | None) -> dict[str, int] | None:
     if spread is None or not spread.counts.size:
         return None
     return {name: count for name, count in zip(spread.fields, spread.counts[:, -1].tolist(), strict=True) if count}
-
-
-def _few(spread: DifferenceSpread) -> int:
-    """The number of fields in which runs may differ that have met again but for them: few, and fewer than before."""
-    return min(FEW_FIELDS, len(spread.fields) - 1)
-
-
-def _rows_text(rows: dict[str, int]) -> str:
-    shown: dict[str, int] = {}
-    for name, count in rows.items():
-        own = shown_fields([name])[0]
-        shown[own] = shown.get(own, 0) + count
-    return ", ".join(f"{name} ({counted(count, 'row')})" for name, count in shown.items())
 
 
 def _same_before(result: TapeDifference) -> str:

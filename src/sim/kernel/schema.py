@@ -75,6 +75,7 @@ class Field:
         row_axes: the number of trailing axes that make up one row, the unit of change masks and findings.
             The default of 0 makes each element a row. Inside a table a row is always a table row.
         hot: changes at nearly every tick; hot fields are adjacent at the start of the arena.
+        counter: counts and does nothing else: runs that differ in counters only have met again. Not part of a tape.
 
     Raises:
         ValueError: for an invalid name or shape.
@@ -86,6 +87,7 @@ class Field:
     shape: tuple[int, ...] = attrs.field(converter=_to_shape, default=())
     row_axes: int = attrs.field(default=0, kw_only=True)
     hot: bool = attrs.field(default=False, kw_only=True)
+    counter: bool = attrs.field(default=False, kw_only=True, eq=False)
 
     def __attrs_post_init__(self) -> None:
         if not 0 <= self.row_axes <= len(self.shape):

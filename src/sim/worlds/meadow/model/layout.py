@@ -57,6 +57,10 @@ NEVER_SEEN = -1  # In sight.last_seen.
 NEIGHBOURS = ((1, 0), (0, 1), (-1, 0), (0, -1))  # (dx, dy) of the four links of a plant; index + 2 is opposite.
 
 
+def _counter(name: str, *shape: int) -> Field:
+    return Field(name, "i8", shape, hot=True, counter=True)
+
+
 def make_schema(config: MeadowConfig) -> Schema:
     """Make the schema of a meadow of this configuration."""
     height, width = config.grid.height, config.grid.width
@@ -69,17 +73,18 @@ def make_schema(config: MeadowConfig) -> Schema:
         Field("sight.food", "i8", maps),
         Field("sight.others", "i8", maps),
     )
+    counts_only = config.ids == "births"  # Counted ids are made of these.
     return Schema(
         Field("tick", "i8", hot=True),
         Field("seed", "u8"),
-        Field("next_plant_id", "i8", hot=True),  # Counts births. Ids are never used again; see births.py.
-        Field("next_swarm_id", "i8", hot=True),
+        Field("next_plant_id", "i8", hot=True, counter=counts_only),  # Counts births; see births.py.
+        Field("next_swarm_id", "i8", hot=True, counter=counts_only),
         Field("next_substance_id", "i8", hot=True),
-        Field("births", "i8", (flora,), hot=True),
-        Field("deaths", "i8", (flora, len(LossCause)), hot=True),  # By cause.
-        Field("defence_cost", "i8", (flora,), hot=True),  # Paid so far.
-        Field("heads_born", "i8", (herbivores,), hot=True),
-        Field("heads_lost", "i8", (herbivores, len(HeadLoss)), hot=True),  # By cause.
+        _counter("births", flora),
+        _counter("deaths", flora, len(LossCause)),  # By cause.
+        _counter("defence_cost", flora),  # Paid so far.
+        _counter("heads_born", herbivores),
+        _counter("heads_lost", herbivores, len(HeadLoss)),  # By cause.
         Field("parameters", "i8", (len(PARAMETERS),)),
         Field("player_budget", "i8", (herbivores,), hot=True),
         Field("climate.drought_ticks", "i8"),  # Left.
