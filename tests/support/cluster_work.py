@@ -34,10 +34,35 @@ def always_killed(_: int, __: Report) -> int:
     return 0
 
 
-def ray_worker() -> int:
-    """The process of Ray above this one: of the item's process, that of the work, and the host."""
+class KillsWhileLoading:
+    """Work that kills its Ray worker while it is loaded there, a number of times: before any item has begun."""
+
+    def __init__(self, folder: Path, times: int) -> None:
+        self.folder = folder
+        self.times = times
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return load_or_kill, (self.folder, self.times)
+
+    def __call__(self, item: int, _: Report) -> int:
+        return item + 1
+
+
+def load_or_kill(folder: Path, times: int) -> KillsWhileLoading:
+    """In the process of the work: kill the Ray worker, or load."""
+    count = folder / "loads"
+    with count.open("a") as file:
+        file.write("x")
+    if count.stat().st_size <= times:
+        os.kill(ray_worker(above=2), signal.SIGKILL)
+        signal.pause()
+    return KillsWhileLoading(folder, times)
+
+
+def ray_worker(above: int = 3) -> int:
+    """The process of Ray above this one. above: an item's process is below that of the work, and this one below the host."""
     process = os.getpid()
-    for _ in range(3):
+    for _ in range(above):
         process = int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
     return process
 

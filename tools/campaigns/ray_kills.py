@@ -1,6 +1,7 @@
 """Kill processes while work is done on Ray, at random moments, and compare the end with that of local processes.
 
     python tools/campaigns/ray_kills.py --kills 60 --drivers 6 --seed 1
+    python tools/campaigns/ray_kills.py --kills 50 --drivers 0 --call extract
 
 Workers: while verify_tape, extract and record generate's runs are done in one Ray, a thread kills Ray workers and our processes
 below them. Each call must end as if nothing had happened. Drivers: the command itself, or the process that speaks with
@@ -102,10 +103,12 @@ def words_of(process: int) -> str:
         return ""
 
 
-def disturb_workers(base: Path, tape: Path, kills: int, draw: random.Random) -> None:
-    """Do the calls in turns until so many workers were killed. Raises AssertionError."""
+def disturb_workers(
+    base: Path, chosen: dict[str, Callable[[Pool, Path], object]], kills: int, draw: random.Random
+) -> None:
+    """Do the calls in turns until that many workers were killed. Raises AssertionError."""
     expected = {}
-    for name, call in calls(tape).items():
+    for name, call in chosen.items():
         (base / f"local-{name}").mkdir()
         expected[name] = call(ForkPool(2), base / f"local-{name}")
     killed: list[str] = []
@@ -116,7 +119,7 @@ def disturb_workers(base: Path, tape: Path, kills: int, draw: random.Random) -> 
         killer.start()
         try:
             while len(killed) < kills:
-                for name, call in calls(tape).items():
+                for name, call in chosen.items():
                     folder = base / f"{name}-{sum(counts.values())}"
                     folder.mkdir()
                     assert call(pool, folder) == expected[name], f"{name}: not as in local processes"
@@ -181,13 +184,17 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=60)
     parser.add_argument("--drivers", type=int, default=6)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument(
+        "--call", choices=["verify", "extract", "generate"], help="this one alone, instead of all three"
+    )
     parsed = parser.parse_args()
     draw = random.Random(parsed.seed)
     print(f"seed {parsed.seed}; network namespace: {why_not_alone() or 'of its own'}", flush=True)
     with tempfile.TemporaryDirectory(prefix="kills-") as name:
         tape = Path(name) / "run.tape"
         record(tape, Walkers(), [[[tick % 20, 2]] for tick in range(900)], keyframe_interval_ticks=30)
-        disturb_workers(Path(name), tape, parsed.kills, draw)
+        chosen = {one: call for one, call in calls(tape).items() if parsed.call in (None, one)}
+        disturb_workers(Path(name), chosen, parsed.kills, draw)
         disturb_drivers(Path(name), tape, parsed.drivers, draw)
     return 0
 

@@ -30,7 +30,8 @@ class RayEngine:
             ended with the work.
         workers: the number of items at a time; None for all processors.
         runtime_env: the environment of the workers, as ray.init takes it: working_dir, pip, env_vars and others.
-        attempts: an item whose worker or machine is lost is started so many times.
+        attempts: an item whose worker or machine is lost is begun up to that many times. A worker that is lost before it has begun
+            an item is not counted, up to twenty of them.
         patience_s: a process that does nothing for longer is ended, see ForkPool.
     """
 

@@ -3,7 +3,9 @@
 Invariants:
     1. Each item ends once: with what the work gave, with "died", or never, if its submission was cancelled.
     2. An item whose worker or machine is lost is started again, up to a number of times. Work may therefore begin twice,
-       never end twice: the message of the lost one does not come any more.
+       never end twice: the message of the lost one does not come any more. A worker that is lost before the work has begun
+       is not counted there: that can be no fault of the item, and on a busy machine workers take longer to start than
+       items to end.
     3. If the pipe is closed, the process ends, and with it all that it has started, also if the caller was killed.
 """
 
@@ -31,17 +33,49 @@ from recorder.processes.cluster.worker_host import Message
 POLL_S = 0.05
 CANCEL_S = 10.0
 GRACE_S = 15.0  # For an orderly end.
+START_LOSSES_MAX = 20  # Of workers, for one item, before its work has begun.
+PAUSE_S, PAUSE_S_MAX = (
+    0.1,
+    5.0,
+)  # Before an item is started again, doubled each time: Ray notices late that a machine is lost.
 
 
 @attrs.define(eq=False)
 class _Task:
-    """An item: its submission, index and bytes, and how many times it was lost."""
+    """An item, and how many times it was lost.
+
+    Attributes:
+        submission, index, item: of the item, and its bytes.
+        losses: of its work. The first loss is always one: a worker says that work has begun only if it is asked to.
+        start_losses: of workers that had not begun the work.
+        has_begun: True if the work is known to have begun in the worker that has it now.
+        rests_until_s: it is not started before.
+        exit_code: the last one that is known.
+    """
 
     submission: int
     index: int
     item: bytes
     losses: int = 0
+    start_losses: int = 0
+    has_begun: bool = False
+    rests_until_s: float = 0.0
     exit_code: int | None = None
+
+    @property
+    def was_lost(self) -> bool:
+        return bool(self.losses + self.start_losses)
+
+    def lose(self, exit_code: int | None, *, by_ray: bool) -> None:
+        """Count a loss. by_ray: Ray reports it, not the worker, which would know that its item is at fault."""
+        if by_ray and self.was_lost and not self.has_begun:
+            self.start_losses += 1
+        else:
+            self.losses += 1
+        pause_s = PAUSE_S * 2.0 ** (self.losses + self.start_losses - 1)
+        self.rests_until_s = time.monotonic() + min(pause_s, PAUSE_S_MAX)
+        self.has_begun = False
+        self.exit_code = exit_code if exit_code is not None else self.exit_code
 
 
 def serve(
@@ -88,6 +122,7 @@ class _Server:
         self._remote = ray.remote(_function()).options(num_cpus=1, max_retries=0, num_returns="streaming")
         self._works: dict[int, tuple[str, Any]] = {}  # By submission: a key, and the work in Ray's store.
         self._waiting: deque[_Task] = deque()
+        self._resting: list[_Task] = []  # They were lost.
         self._running: dict[Any, _Task] = {}
 
     def run(self) -> None:
@@ -95,6 +130,7 @@ class _Server:
             while self._pipe.poll(0 if self._running else POLL_S):
                 if self._take(*self._pipe.recv()):
                     return
+            self._end_rests()
             while self._waiting and len(self._running) < self._slots:
                 self._start(self._waiting.popleft())
             if self._running:
@@ -115,10 +151,16 @@ class _Server:
 
     def _start(self, task: _Task) -> None:
         key, work = self._works[task.submission]
-        self._running[self._remote.remote(*self._common, key, work, task.item)] = task
+        self._running[self._remote.remote(*self._common, key, work, task.item, task.was_lost)] = task
+
+    def _end_rests(self) -> None:
+        rested = [task for task in self._resting if time.monotonic() >= task.rests_until_s]
+        if rested:
+            self._resting = [task for task in self._resting if task not in rested]
+            self._waiting.extendleft(reversed(rested))
 
     def _receive(self, generator: Any) -> None:
-        task = self._running[generator]
+        task, by_ray = self._running[generator], False
         try:
             kind, value = self._ray.get(next(generator))
         except StopIteration:  # Without a result before.
@@ -128,7 +170,10 @@ class _Server:
         except self._ray.exceptions.RuntimeEnvSetupError as error:
             raise EngineError(f"the runtime_env cannot be set up: {first_line(error)}") from None
         except self._ray.exceptions.RayError:  # The worker or its machine is lost.
-            kind, value = "lost", None
+            kind, value, by_ray = "lost", None, True
+        if kind == "begun":
+            task.has_begun = True
+            return
         if kind == "progress":
             self._pipe.send(("progress", task.submission, task.index, value))
             return
@@ -138,15 +183,15 @@ class _Server:
         if kind == "done":
             self._pipe.send(("done", task.submission, task.index, value))
             return
-        task.losses += 1
-        task.exit_code = value if value is not None else task.exit_code
-        if task.losses < self._attempts:
-            self._waiting.appendleft(task)
+        task.lose(value, by_ray=by_ray)
+        if task.losses < self._attempts and task.start_losses < START_LOSSES_MAX:
+            self._resting.append(task)
         else:
             self._pipe.send(("died", task.submission, task.index, task.exit_code))
 
     def _cancel(self, submission: int) -> None:
         self._waiting = deque(task for task in self._waiting if task.submission != submission)
+        self._resting = [task for task in self._resting if task.submission != submission]
         ended = [generator for generator, task in self._running.items() if task.submission == submission]
         for generator in ended:
             self._ray.cancel(generator, force=True)
@@ -160,7 +205,12 @@ def _function() -> Callable[..., Iterator[Message]]:
     """The function that Ray runs: defined here so that it is sent by value, and works where this package is missing."""
 
     def run(
-        environment: dict[str, str], identity: dict[str, str], key: str, work: bytes, item: bytes
+        environment: dict[str, str],
+        identity: dict[str, str],
+        key: str,
+        work: bytes,
+        item: bytes,
+        tells_begin: bool,  # noqa: FBT001 - Ray passes it on
     ) -> Iterator[tuple[str, Any]]:
         import socket  # noqa: PLC0415 - on the other machine
 
@@ -174,6 +224,6 @@ def _function() -> Callable[..., Iterator[Message]]:
         if found is not None:
             yield "unfit", f"the worker on {socket.gethostname()} has {found}"
             return
-        yield from run_item(environment, key, work, item)
+        yield from run_item(environment, key, work, item, tells_begin=tells_begin)
 
     return run

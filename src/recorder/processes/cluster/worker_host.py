@@ -31,7 +31,7 @@ REPORT_S = 0.5  # Between two reports of an item's progress: each is an object i
 # Signals of other processes: of the system without memory, of an operator. Work that dies of another one would again.
 _FROM_OUTSIDE = (-signal.SIGKILL, -signal.SIGTERM)
 
-# (kind, value): "progress" and a number; "done" and pickled bytes, see pack_outcome; "lost" and an exit code or None.
+# (kind, value): "begun" and None; "progress" and a number; "done" and pickled bytes, see pack_outcome; "lost" and an exit code or None.
 Message = tuple[str, Any]
 
 
@@ -50,10 +50,13 @@ class _Host:
 _hosts: list[_Host] = []  # Of this Ray worker: one, or none.
 
 
-def run_item(environment: dict[str, str], key: str, work: bytes, item: bytes) -> Iterator[Message]:
+def run_item(
+    environment: dict[str, str], key: str, work: bytes, item: bytes, *, tells_begin: bool
+) -> Iterator[Message]:
     """In a Ray worker: yield the progress of an item, and its end.
 
     environment: see passed_on_environment. key: of the work, for the items that follow. work: see sent_work. item: pickled.
+    tells_begin: yield "begun" as well, when the work has been loaded and begins. Each message is an object in Ray's store.
     """
     host = _running_host(environment)
     reported_s = time.monotonic()
@@ -61,6 +64,10 @@ def run_item(environment: dict[str, str], key: str, work: bytes, item: bytes) ->
         host.pipe.send((key, work, item))
         while True:
             kind, value = host.pipe.recv()
+            if kind == "begun":
+                if tells_begin:
+                    yield kind, value
+                continue
             if kind != "progress":
                 yield kind, value
                 return
@@ -141,6 +148,8 @@ def _work_on_items(parent: int, pipe: Connection, work: bytes) -> None:
             item = pipe.recv()
         except EOFError:
             return
+        if refusal is None:
+            pipe.send(("begun", None))
         pool: Pool = ForkPool(1, patience_s) if fork_hazard() is None else InlinePool()
         outcome = Outcome[Any](0, error=refusal) if refusal is not None else _outcome(pool, loaded, item, pipe)
         if isinstance(outcome.error, WorkerDiedError) and outcome.error.exit_code in _FROM_OUTSIDE:

@@ -74,6 +74,13 @@ def test_a_lost_worker_costs_time_alone(pool: RayPool, tmp_path: Path, kill: str
     assert (tmp_path / "3.begun").read_text() == "x"
 
 
+def test_a_worker_that_is_lost_before_the_work_has_begun_is_no_attempt(pool: RayPool, tmp_path: Path) -> None:
+    """Four losses, which is the number of attempts: while a machine is busy, a worker starts longer than an item takes."""
+    work = cluster_work.KillsWhileLoading(tmp_path, 4)
+    assert list(results_in_order(pool, work, [1], name=named)) == [2]
+    assert (tmp_path / "loads").read_text() == "xxxxx"
+
+
 def test_work_that_ends_its_process_is_not_tried_again(pool: RayPool) -> None:
     """As with local processes; one that is killed each time is given up."""
     with pytest.raises(WorkerDiedError, match=r"the process that had 0 died with exit code 7"):
