@@ -6,6 +6,8 @@ import os
 import signal
 from pathlib import Path
 
+from waiting import wait_until
+
 from recorder.processes.pool import Report
 
 _seen: list[int] = []
@@ -32,6 +34,14 @@ def always_killed(_: int, __: Report) -> int:
     """Every attempt is killed."""
     os.kill(os.getpid(), signal.SIGKILL)
     return 0
+
+
+def held(folder: Path, item: int, _: Report) -> int:
+    """Note that the item has begun, and wait until the folder has the file go."""
+    with (folder / f"{item}.begun").open("a") as file:
+        file.write("x")
+    wait_until((folder / "go").exists)
+    return item * 10
 
 
 class KillsWhileLoading:

@@ -6,7 +6,7 @@ import multiprocessing.spawn
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -29,25 +29,33 @@ def why_not_alone() -> str | None:
 
 @contextmanager
 def ray_pool(
-    folder: Path, workers: int = 2, *, attempts: int = 4, engine: RayEngine | None = None
+    folder: Path,
+    workers: int = 2,
+    *,
+    attempts: int = 4,
+    engine: RayEngine | None = None,
+    before: Sequence[str] = ALONE,
 ) -> Iterator[RayPool]:
-    """A pool of a Ray that is started for it. folder: for the program that starts it in a namespace."""
+    """A pool of a Ray that is started for it. folder: for the program that starts it in a namespace.
+
+    before: the words before the command of the process that speaks with Ray; for a cluster, see RayMachines.prefix.
+    """
     used = engine or RayEngine(attempts=attempts, patience_s=20.0)
     if why_not_alone() is not None:
         with used.pool(workers) as pool:
             yield pool
         return
     python = folder / "python-alone"
-    words = " ".join(f"'{word}'" for word in [*ALONE, sys.executable])
+    words = " ".join(f"'{word}'" for word in [*before, sys.executable])
     python.write_text(f'#!/bin/sh\nexec {words} "$@"\n')
     python.chmod(0o755)
-    before = multiprocessing.spawn.get_executable()
+    usual = multiprocessing.spawn.get_executable()
     multiprocessing.spawn.set_executable(str(python))
     try:
         entered = used.pool(workers)
         pool = entered.__enter__()
     finally:
-        multiprocessing.spawn.set_executable(before)
+        multiprocessing.spawn.set_executable(usual)
     try:
         yield pool
     finally:

@@ -1,0 +1,91 @@
+"""Work on a cluster of several machines, one of which is lost: the same results, and nothing twice."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import cluster_work
+import pool_work
+import pytest
+from optional_packages import needs
+from pool_work import named
+from ray_machines import RayMachines
+from waiting import wait_until
+
+from recorder.processes.cluster.ray_engine import RayEngine
+from recorder.processes.cluster.ray_pool import RayPool
+from recorder.processes.pool import results_in_order
+from replayer.datasets import plan
+from replayer.datasets.extract import extract
+from replayer.timeline.verify import verify_tape
+
+from oracle.command_lines import files
+from ray_cluster import ray_pool
+from small_worlds import Walkers, record
+
+needs("ray")
+
+
+@pytest.fixture(scope="module")
+def machines() -> Iterator[RayMachines]:
+    """A cluster of two machines with one processor each, beside the head. A test that loses one lets another one join."""
+    with RayMachines(2) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def pool(machines: RayMachines, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RayPool]:
+    """A connection to it."""
+    engine = RayEngine(machines.address, patience_s=60.0)
+    with ray_pool(tmp_path_factory.mktemp("ray"), engine=engine, before=machines.prefix) as made:  # type: ignore[arg-type]
+        yield made
+
+
+def test_a_machine_that_is_lost_costs_its_items_time_alone(
+    machines: RayMachines, pool: RayPool, tmp_path: Path
+) -> None:
+    """Two items have begun, one on each machine. One of them begins again; each result comes once."""
+    losing = threading.Thread(target=_lose_one_of_two, args=(machines, tmp_path))
+    losing.start()
+    submission = pool.submit(partial(cluster_work.held, tmp_path), range(5), name=named)
+    assert sorted((one.index, one.get()) for one in submission) == [(item, item * 10) for item in range(5)]
+    losing.join()
+    begun = [(tmp_path / f"{item}.begun").read_text() for item in range(5)]
+    assert sorted(begun[:2]) == ["x", "xx"]
+    assert begun[2:] == ["x", "x", "x"]
+    machines.join()
+    assert list(results_in_order(pool, pool_work.double, range(4), name=named)) == [0, 2, 4, 6]
+    assert pool.workers == 2
+
+
+def _lose_one_of_two(machines: RayMachines, folder: Path) -> None:
+    """Lose a machine as soon as two items are under way, and let the other items end."""
+    wait_until(lambda: len(list(folder.glob("*.begun"))) == 2)
+    machines.lose()
+    (folder / "go").touch()
+
+
+def test_results_are_the_same_bytes_if_a_machine_is_lost(
+    machines: RayMachines, pool: RayPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of extract and of verify, one of whose machines is lost after the first progress."""
+    monkeypatch.setattr(plan, "PART_TICKS", 14)
+    tape = tmp_path / "run.tape"
+    record(tape, Walkers(), [[[tick % 20, 2]] for tick in range(80)], keyframe_interval_ticks=8)
+    extract(tape, tmp_path / "local", world=Walkers, tables=("states", "actions"), jobs=2)
+    lost: list[int] = []
+
+    def lose(done: int, _: int) -> None:
+        if done and not lost:
+            lost.append(machines.lose())
+
+    extract(tape, tmp_path / "ray", world=Walkers, tables=("states", "actions"), pool=pool, progress=lose)
+    assert lost == [1]
+    assert files(tmp_path / "ray") == files(tmp_path / "local")
+    machines.join()
+    lost.clear()
+    report = verify_tape(tape, Walkers, pool=pool, progress=lose)
+    assert (lost, report.ok, report.verified_ticks) == ([1], True, 81)
