@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -60,6 +63,22 @@ def test_the_tape_is_that_of_one_process(capsys: pytest.CaptureFixture[str]) -> 
     assert "many.tape.shards: 2 runs" in capsys.readouterr().out
     assert record("resume many.tape --ticks 33 -q") == 0
     assert run(replayer.commands.main.main, "verify many.tape") == 0
+
+
+@pytest.mark.skipif(find_spec("ray") is None, reason="needs the package ray")
+def test_shards_on_a_ray_that_is_started_for_the_command() -> None:
+    """The tape is that of one process; a Ray that is not there is one line."""
+    command = [sys.executable, "-m", "recorder", "run", "boom-and-crash", "--ticks", "6", "--shards", "2", "--engine"]
+    finished = subprocess.run([*command, "ray", "-q", "-o", "many.tape"], capture_output=True, text=True, check=False)
+    assert (finished.returncode, finished.stdout) == (0, ""), finished.stderr
+    assert record("run boom-and-crash --ticks 6 -q -o one.tape") == 0
+    assert run(replayer.commands.main.main, "diff one.tape many.tape.shards") == 0
+    finished = subprocess.run(
+        [*command, "ray:127.0.0.1:1", "-o", "b.tape"], capture_output=True, text=True, check=False
+    )
+    assert finished.returncode == 2
+    assert "Ray at 127.0.0.1:1 cannot be reached: " in finished.stderr
+    assert not Path("b.tape").exists()
 
 
 @pytest.mark.seldom(0.3)
@@ -119,6 +138,8 @@ def test_a_folder_of_data_that_is_called_so_is_no_manifest_of_shards(capsys: pyt
         ("two-phase-vote --shards 2", "--shards 2: the world choreography does not run in shards"),
         ("quiet-meadow --shards 0", "Must be >= 1"),
         ("quiet-meadow --shards two", "expected an integer, got 'two'"),
+        ("quiet-meadow --shards 2 --engine threads", "expected processes, ray, or ray:ADDRESS"),
+        ("quiet-meadow --engine processes", "--engine needs --workers or --shards"),
     ],
 )
 def test_a_mistake_is_one_line_and_nothing_is_written(

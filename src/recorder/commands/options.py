@@ -74,7 +74,7 @@ Shards = Annotated[
     Positive | None,
     Parameter(
         help="Run the world in this many shards, each a process that owns a stripe of its rows. The tape is that of one "
-        "process. For worlds that declare how they are divided, such as meadow; on one machine it is seldom faster."
+        "process. For worlds that declare how they are divided, such as meadow; on one machine it is seldom faster. See --engine."
     ),
 ]
 Deterministic = Annotated[

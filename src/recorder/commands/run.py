@@ -39,9 +39,10 @@ from recorder.commands.options import (
 )
 from recorder.commands.resume_plan import goal_of
 from recorder.commands.run_common import notes_of, run_watched, simulation_of
+from recorder.commands.sharded_run import processes_beside
 from recorder.commands.upload import Upload, ensure_upload, upload_beside
 from recorder.commands.violation_report import report_violations
-from recorder.commands.workers import WorkerOptions, workers_beside
+from recorder.commands.workers import WorkerOptions
 from recorder.console.argument_types import LocalPath, NotNegative, Positive
 from recorder.console.output import say
 from recorder.exit_codes import UsageError
@@ -52,7 +53,7 @@ from recorder.runs.input_source import InputSource, input_source_of, read_player
 from recorder.runs.mode_probe import choose_mode
 from recorder.scenarios.batch import ticks_of
 from recorder.scenarios.checkpoints import resume_checkpoint
-from recorder.scenarios.shards.sharded_scenario import in_shards, lost_shards_in_one_line
+from recorder.scenarios.shards.sharded_scenario import lost_shards_in_one_line
 from recorder.scenarios.start import begin_tape, options_of, players_from
 from recorder.scenarios.violation_watch import ViolationWatch
 from recorder.session.recorder import Recorder
@@ -124,7 +125,7 @@ def run(
         Print nothing but errors and, without -o, the name of the tape.
     """
     _ensure_besides(upload, keep, live=live)
-    loaded = _fitting(_with_simulation(load_scenario(scenario, seed=seed), sim), cluster, start, blame)
+    loaded = _fitting(_with_simulation(load_scenario(scenario, seed=seed), sim), cluster, shards, start, blame)
     tick_count = goal_of(ticks) if ticks is not None else ticks_of(loaded)
     players = _players(loaded, player, start, tick_count, inputs)
     make_inputs = partial(_input_source, loaded, players, inputs, sim)
@@ -134,8 +135,8 @@ def run(
     options |= {"durability": durability, "on_error": on_error, "keep": keep, "split": split, "blame": blame}
     options |= {"seek_budget_ms": seek_budget, "deterministic": deterministic, "changes": changes, "events": events}
     options |= {"mode": mode, "hashes": hashes, "notes": notes, "writes": writes}
-    with workers_beside(loaded, cluster, tick_count, output, quiet=quiet) as (loaded, first):
-        recorder = _start(output, in_shards(loaded, shards), options, start, tick_count, first)
+    with processes_beside(loaded, shards, cluster, tick_count, output, quiet=quiet) as (loaded, first):
+        recorder = _start(output, loaded, options, start, tick_count, first)
         _announce(loaded, tick_count, recorder, start, quiet=quiet, is_named=output is not None)
         return _record(
             recorder, loaded, players, input_source, tick_count, notes, sim, realtime, upload, live=live, quiet=quiet
@@ -225,9 +226,11 @@ def _with_simulation(loaded: Scenario, sim: str | None) -> Scenario:
     return attrs.evolve(loaded, world=attrs.evolve(FOREIGN, make=lambda _: simulation_of(sim)))
 
 
-def _fitting(loaded: Scenario, cluster: WorkerOptions | None, start: Path | None, blame: str) -> Scenario:
+def _fitting(
+    loaded: Scenario, cluster: WorkerOptions | None, shards: int | None, start: Path | None, blame: str
+) -> Scenario:
     """Return the scenario. Raises UsageError if the options of workers do not fit to it."""
-    (cluster or WorkerOptions()).ensure_fit(loaded, start, blame)
+    (cluster or WorkerOptions()).ensure_fit(loaded, shards, start, blame)
     return loaded
 
 

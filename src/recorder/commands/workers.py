@@ -54,16 +54,19 @@ class WorkerOptions:
     engine: Annotated[
         str | None,
         Parameter(
-            help="With --workers: where they run: processes (the default; of this machine), ray (a Ray that is started "
-            "here for this command), or ray:ADDRESS (a cluster, whose machines share the folder of --checkpoints)."
+            help="With --workers or --shards: where they run: processes (the default; of this machine), ray (a Ray that is "
+            "started here for this command), or ray:ADDRESS (a cluster; workers need a folder of --checkpoints that its "
+            "machines share)."
         ),
     ] = None
 
-    def ensure_fit(self, loaded: Scenario, start: Path | None, blame: str) -> None:
+    def ensure_fit(self, loaded: Scenario, shards: int | None, start: Path | None, blame: str) -> None:
         """Raise UsageError if the options do not fit together, or not to the scenario, --from and --blame."""
         if self.workers is None:
-            if (self.checkpoints, self.checkpoint_interval, self.engine) != (None, None, None):
-                raise UsageError("--checkpoints, --checkpoint-interval and --engine need --workers")
+            if (self.checkpoints, self.checkpoint_interval) != (None, None):
+                raise UsageError("--checkpoints and --checkpoint-interval need --workers")
+            if self.engine is not None and shards is None:
+                raise UsageError("--engine needs --workers or --shards")
             return
         given = f"--workers {self.workers}"
         if loaded.world.name != WORLD_NAME:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -23,8 +24,13 @@ from recorder.processes.spawn_pool import without_main
 from recorder.processes.worker_pipes import begin_as_worker, starting
 from sim.kernel.state import Snapshot
 from sim.sharding import Piece, Shard, ShardLostError, ShardPlan, Stripes
+from sim.sharding.slow_shards import SLOW_S, slow_shard_text
 
 Pipes = dict[int, Connection]  # To the other shards, by their numbers.
+Progress = (
+    Any  # An array of shared memory: for each shard, how often it began or ended to wait. The slowest has the least.
+)
+_LOOK_S = 0.5  # Between two looks at shards that have not answered.
 
 
 @attrs.frozen
@@ -50,8 +56,12 @@ class _Worker:
 class ShardProcesses:
     """Runs each shard in a fresh interpreter; see sim.sharding.ShardEngine. The plan must be of a module, to be pickled."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, on_notice: Callable[[str], None] = lambda _: None, slow_s: float = SLOW_S) -> None:
+        """on_notice: takes a sentence about a shard for which the others wait for slow_s seconds."""
+        self._notify, self._slow_s = on_notice, slow_s
         self._workers: list[_Worker] = []
+        self._stripes = Stripes((0, 0), 0)
+        self._progress: Progress = []
 
     @property
     def process_ids(self) -> list[int]:
@@ -62,6 +72,7 @@ class ShardProcesses:
         """See ShardEngine."""
         self.close()
         context = multiprocessing.get_context("spawn")
+        self._stripes, self._progress = stripes, context.RawArray("q", stripes.count)
         is_of_main = b"__main__" in bytes(ForkingPickler.dumps(plan))  # Else no script is run again in each shard.
         ends: dict[tuple[int, int], Connection] = {}
         for first in range(stripes.count):
@@ -71,7 +82,7 @@ class ShardProcesses:
             for number in range(stripes.count):
                 ours, theirs = context.Pipe()
                 peers = {other: ends[number, other] for other in range(stripes.count) if other != number}
-                arguments = (os.getpid(), plan, stripes, number, theirs, peers)
+                arguments = (os.getpid(), plan, stripes, number, theirs, _Peers(number, peers, self._progress))
                 process = context.Process(target=_live, args=arguments, name=f"shard {number}", daemon=True)
                 with starting(), nullcontext() if is_of_main else without_main():
                     process.start()
@@ -115,8 +126,11 @@ class ShardProcesses:
     def _answers(self) -> list[Any]:
         answers: dict[int, Any] = {}
         waiting = {worker.pipe: number for number, worker in enumerate(self._workers)}
+        begun_s, is_named = time.monotonic(), False
         while waiting:
-            for pipe in wait(list(waiting)):
+            if not is_named and time.monotonic() - begun_s >= self._slow_s:
+                is_named = self._name_slow(set(waiting.values()), time.monotonic() - begun_s)
+            for pipe in wait(list(waiting), None if is_named else min(_LOOK_S, self._slow_s)):
                 assert isinstance(pipe, Connection)
                 number = waiting.pop(pipe)
                 try:
@@ -130,6 +144,21 @@ class ShardProcesses:
                 answers[number] = answer
         return [answers[number] for number in range(len(self._workers))]
 
+    def _name_slow(self, waiting: set[int], waited_s: float) -> bool:
+        """Name the shards that are furthest behind, if another one waits for their messages; return True if any is.
+
+        A shard in an exchange waits itself, so none is named by mistake.
+        """
+        counts = list(self._progress)
+        least = min(counts[number] for number in waiting)
+        slow = [number for number in sorted(waiting) if counts[number] == least]
+        if least % 2 or len(slow) == len(counts):
+            return False
+        for number in slow:
+            process_id = self._workers[number].process.pid or 0
+            self._notify(slow_shard_text(number, self._stripes, process_id, waited_s))
+        return True
+
     def _lost(self, number: int) -> ShardLostError:
         process = self._workers[number].process
         process.join(1)  # Its pipes close a moment before it has ended.
@@ -137,10 +166,10 @@ class ShardProcesses:
         return ShardLostError(number, f"of {len(self._workers)} {how}")
 
 
-def _live(parent: int, plan: ShardPlan, stripes: Stripes, number: int, pipe: Connection, pipes: Pipes) -> None:
+def _live(parent: int, plan: ShardPlan, stripes: Stripes, number: int, pipe: Connection, peers: _Peers) -> None:
     """Run a shard from start to end."""
     begin_as_worker(parent)
-    shard, peers = plan.shard(number, stripes), _Peers(number, pipes)
+    shard = plan.shard(number, stripes)
     while True:
         try:
             kind, content = pipe.recv()
@@ -193,6 +222,7 @@ class _Peers:
 
     number: int
     pipes: Pipes
+    progress: Progress
     exchanges: int = 0  # In this step.
     has_ended: bool = False  # A step, whose ends of the others are not read yet.
 
@@ -207,6 +237,7 @@ class _Peers:
 
         All shards go through the pairs in the same order, and of a pair the first sends first: so none waits in a circle.
         """
+        self.progress[self.number] += 1  # It waits.
         inbox = list(outbox)  # At the own number, what the shard sends to itself.
         for other in sorted(self.pipes):
             if other > self.number:
@@ -217,6 +248,7 @@ class _Peers:
             if other < self.number:
                 self._send(other, outbox[other])
         self.exchanges += 1
+        self.progress[self.number] += 1  # It computes.
         return inbox
 
     def end_step(self) -> None:

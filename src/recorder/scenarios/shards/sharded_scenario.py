@@ -1,28 +1,25 @@
-"""A scenario whose world runs in shards, each in a process of its own."""
+"""A scenario whose world runs in shards, by an engine of the caller's choice."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import attrs
 
 from recorder.exit_codes import INCOMPLETE, UsageError
-from recorder.processes.shards.shard_processes import ShardProcesses
 from sim.kernel.registry import Config
 from sim.kernel.simulation import Simulation
 from sim.scenario.scenario_file import Scenario
-from sim.sharding import ShardLostError, ShardsError
+from sim.sharding import ShardEngine, ShardLostError, ShardsError
 from sim.sharding.shard_run import RESTARTS_MAX
 
 
-def in_shards(loaded: Scenario, count: int | None) -> Scenario:
-    """Return the scenario with its world in shards, or as it is if count is None.
+def in_shards(loaded: Scenario, count: int, make_engine: Callable[[], ShardEngine]) -> Scenario:
+    """Return the scenario with its world in shards. make_engine: makes the engine of each simulation.
 
     Raises UsageError if the world does not run in shards; making it raises UsageError if there are too many.
     """
-    if count is None:
-        return loaded
     make = loaded.world.in_shards
     if make is None:
         what = f"the world {loaded.world.name}" if loaded.world.name else "a simulation of --sim"
@@ -30,7 +27,7 @@ def in_shards(loaded: Scenario, count: int | None) -> Scenario:
 
     def make_in_shards(config: Config) -> Simulation:
         try:
-            return make(config, count, ShardProcesses())
+            return make(config, count, make_engine())
         except ShardsError as error:
             raise UsageError(f"--shards: {error}") from None
 
