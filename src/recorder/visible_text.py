@@ -20,6 +20,17 @@ _STEERING |= {
 }
 
 
+_named_otherwise: dict[str, str] = {}
+
+
+def print_as(text: str, name: str) -> None:
+    """Print a name wherever print_visible would print a text: that of a temporary file, which is no use to the reader."""
+    _named_otherwise[text] = name
+
+
 def print_visible(*parts: object, end: str = "\n", file: TextIO | None = None, flush: bool = False) -> None:
     """Print as print does, but only text that is visible. All commands print with it."""
-    print(visible(" ".join(map(str, parts))), end=end, file=file, flush=flush)
+    line = " ".join(map(str, parts))
+    for text, name in _named_otherwise.items():
+        line = line.replace(text, name)
+    print(visible(line), end=end, file=file, flush=flush)

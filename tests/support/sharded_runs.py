@@ -3,17 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import attrs
 import numpy as np
 
+from recorder import Recorder
+from recorder.scenarios.shards.shard_tapes import shard_tapes_beside
+from sim.kernel.plain_data import encode_plain
+from sim.scenario.scenario_file import load_scenario
 from sim.sharding import ShardEngine, Stripes
-from sim.worlds.meadow import Meadow
+from sim.worlds.meadow import WORLD, Meadow
 from sim.worlds.meadow.model.energy_ledger import Ledger
 from sim.worlds.meadow.shards.meadow_shard import MeadowPlan
 from sim.worlds.meadow.shards.sharded_meadow import ShardedMeadow
 from sim.worlds.meadow.shards.stripe import HALO
+
+
+def record_in_shards(path: Path, name: str, count: int, ticks: int, seed: int | None = None) -> None:
+    """Record a run of a shipped scenario in shards, all in this process, with their tapes."""
+    plain = load_scenario(name, seed=seed).config
+    meadow, inputs_at = ShardedMeadow(plain, count), WORLD.inputs(plain)
+    with Recorder(path, meadow, trial_ms=0) as tape, shard_tapes_beside(tape) as watch:
+        assert watch is not None
+        for tick in range(1, ticks + 1):
+            tape.step(inputs_at(tick))
+            watch(tick, encode_plain(inputs_at(tick)))
+
 
 InputsAt = Callable[[int], Sequence[dict[str, Any]]]
 

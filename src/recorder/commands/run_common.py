@@ -15,6 +15,8 @@ from recorder.scenarios.run_scenario import raced_inputs
 from recorder.scenarios.shards.shard_tapes import shard_tapes_beside
 from recorder.scenarios.violation_watch import ViolationWatch
 from recorder.session.recorder import Recorder
+from sim.kernel.plain_data import encode_plain
+from sim.kernel.state import State
 
 
 def run_watched(
@@ -26,12 +28,20 @@ def run_watched(
         raced_inputs(recorder.simulation, input_source.inputs) as inputs,
         shard_tapes_beside(recorder) as watch_shards,
     ):
-        input_source = attrs.evolve(input_source, inputs=inputs)
+        encoded = b""
+
+        def noted_inputs(tick: int, state: State) -> Any:
+            nonlocal encoded
+            found = inputs(tick, state)
+            encoded = encode_plain(found) if watch_shards is not None else b""  # A step may change its inputs.
+            return found
 
         def watch(simulation: Any, tick: int) -> None:
             violations.watch(simulation, tick)
-            watch_shards(simulation, tick)
+            if watch_shards is not None:
+                watch_shards(tick, encoded)
 
+        input_source = attrs.evolve(input_source, inputs=noted_inputs)
         return run_and_report(recorder, input_source, last_tick, watch=watch, **options)
 
 

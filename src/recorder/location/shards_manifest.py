@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-FOLDER_SUFFIX, MANIFEST_NAME, MANIFEST_VERSION = ".shards", "manifest.json", 1
+FOLDER_SUFFIX, MANIFEST_NAME, MANIFEST_VERSION = ".shards", "manifest.json", 2
 
 
 def shards_folder(tape: Path) -> Path:
@@ -18,11 +18,16 @@ def joined_by(path: Path) -> Path:
 
     Any folder may be called so, also one of tapes or of data with a manifest of its own: there is no such tape beside it.
     """
+    folder = manifest_folder(path)
+    whole = folder.with_name(folder.name.removesuffix(FOLDER_SUFFIX)) if folder is not None else path
+    return whole if whole.is_file() else path
+
+
+def manifest_folder(path: Path) -> Path | None:
+    """Return the folder of shards that a path names by itself or by its manifest; None for another path."""
     folder = path.parent if path.name == MANIFEST_NAME else path
-    if folder.name.endswith(FOLDER_SUFFIX) and folder.name != FOLDER_SUFFIX and (folder / MANIFEST_NAME).is_file():
-        whole = folder.with_name(folder.name.removesuffix(FOLDER_SUFFIX))
-        return whole if whole.is_file() else path
-    return path
+    is_named = folder.name.endswith(FOLDER_SUFFIX) and folder.name != FOLDER_SUFFIX
+    return folder if is_named and (folder / MANIFEST_NAME).is_file() else None
 
 
 def shard_tape_name(shard: int) -> str:

@@ -17,6 +17,7 @@ from recorder.location.tape_location import Location
 from recorder.storage.os_errors import reading
 from recorder.text import counted
 from recorder.visible_text import print_visible
+from replayer.commands.whole_of_shards import shown_place
 from replayer.playback.make_simulation import version_note
 from replayer.playback.rebuild_adapted import why_missing
 from replayer.tape.completeness import incomplete_text
@@ -51,7 +52,7 @@ def newest_tape() -> Path:
 
 def folder_beside(tape: Location) -> Path:
     """The folder for what is written beside a tape; for one at a URL the current folder."""
-    return tape.parent if isinstance(tape, Path) else Path()
+    return shown_place(tape).parent if isinstance(tape, Path) else Path()
 
 
 def looks_like_a_tape(path: Path) -> bool:

@@ -9,8 +9,8 @@ from typing import Annotated
 from cyclopts import Parameter, Token
 
 from recorder.console.argument_types import LocalPath, local_path
-from recorder.location.shards_manifest import joined_by
 from recorder.location.tape_location import Location, tape_location
+from replayer.commands.whole_of_shards import whole_of
 
 
 def to_place(_: object, tokens: Sequence[Token]) -> Location:
@@ -21,15 +21,15 @@ def to_place(_: object, tokens: Sequence[Token]) -> Location:
 def to_location(_: object, tokens: Sequence[Token]) -> Location:
     """Convert an argument to the location of a tape: a path or a URL. Raises ValueError.
 
-    The manifest of shards, or its folder, stands for the tape of the whole.
+    The manifest of shards, or its folder, stands for the tape of the whole, see whole_of.
     """
     found = tape_location(tokens[0].value)
-    return joined_by(found) if isinstance(found, Path) else found
+    return whole_of(found) if isinstance(found, Path) else found
 
 
 def to_local_tape(_: object, tokens: Sequence[Token]) -> Path:
     """Convert an argument to the path of a tape of this machine, as to_location does. Raises ValueError, also for a URL."""
-    return joined_by(local_path(_, tokens))
+    return whole_of(local_path(_, tokens))
 
 
 LocalTape = Annotated[Path, Parameter(converter=to_local_tape, accepts_keys=False, n_tokens=1)]

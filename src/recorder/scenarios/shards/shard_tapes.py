@@ -1,13 +1,14 @@
 """A tape for each shard beside the tape of the whole, and the manifest that joins them.
 
-The tapes hold the rows of each shard at every tick, by changes: they are read without the simulation. The folder
+The tapes hold the rows of each shard at every tick, by changes: they are read without the simulation. The inputs of each are
+those of the whole, and the hash of the whole state. So the whole can be joined from them alone, and proved. The folder
 ``NAME.shards`` beside the tape ``NAME`` has them, and the manifest, which is written last: without it there are none.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from recorder.location.shards_manifest import (
 from recorder.recording_options import RecordingOptions
 from recorder.session.recorder import Recorder
 from recorder.storage.atomic_file import make_folder, write_file
+from recorder.storage.open_tape import OpenTape
 from sim.kernel.state import State
 from sim.sharding import PartedPlan, ShardRun, Stripes
 
@@ -45,8 +47,8 @@ class _Part:
 class ShardTapes:
     """Records the tapes of all shards of a run."""
 
-    def __init__(self, tape: Path, shards: ShardRun, state: State, tick: int) -> None:
-        """Begin the tapes. tape: of the whole. state: of the whole, at this tick. Raises FileExistsError, OSError."""
+    def __init__(self, tape: Path, shards: ShardRun, state: State, tick: int, meta: Mapping[str, Any]) -> None:
+        """Begin the tapes. tape, meta: of the whole. state: of the whole, at this tick. Raises FileExistsError, OSError."""
         self._tape, self._stripes, self._state, self._ticks = tape, shards.stripes, state, (tick, tick)
         self._last_hash = state.hash()
         folder = shards_folder(tape)
@@ -60,16 +62,16 @@ class ShardTapes:
                 folder / shard_tape_name(shard),
                 _Part(plan, state, self._stripes, shard),
                 tick,
-                attrs.evolve(options, notes={"shard": shard, "shards": self._stripes.count}),
+                attrs.evolve(options, notes={"shard": shard, "shards": self._stripes.count, "whole": dict(meta)}),
             )
             for shard in range(self._stripes.count)
         ]
 
-    def watch(self, _: Any, tick: int) -> None:
-        """Record the tick that the whole has just reached."""
-        for one in self._recorders:
-            one.step(None)
+    def watch(self, tick: int, encoded_inputs: bytes) -> None:
+        """Record the tick that the whole has just reached, by these inputs, as encode_plain writes them."""
         self._ticks, self._last_hash = (self._ticks[0], tick), self._state.hash()
+        for one in self._recorders:
+            one.step({"inputs": encoded_inputs, "whole": self._last_hash})
 
     def abandon(self) -> None:
         """Seal the tapes without a manifest: the run has failed."""
@@ -81,9 +83,12 @@ class ShardTapes:
         self.abandon()
         folder = shards_folder(self._tape)
         paths = [folder / shard_tape_name(shard) for shard in range(self._stripes.count)]
+        with OpenTape(self._tape) as opened:
+            assembled = opened.assemble()
         manifest = {
             "version": MANIFEST_VERSION,
             "whole": self._tape.name,
+            "run_id": assembled.run_id.hex(),
             "first_tick": self._ticks[0],
             "last_tick": self._ticks[1],
             "last_hash": f"{self._last_hash:016x}",
@@ -97,16 +102,16 @@ class ShardTapes:
 
 
 @contextmanager
-def shard_tapes_beside(recorder: Recorder) -> Iterator[Callable[[Any, int], None]]:
-    """Record the tapes of the shards of a simulation in shards; yield what is called after each step.
+def shard_tapes_beside(recorder: Recorder) -> Iterator[Callable[[int, bytes], None] | None]:
+    """Record the tapes of the shards of a simulation in shards; yield what is called after each step, see ShardTapes.watch.
 
     Another simulation, and one with a scenario around it, has none. Raises as ShardTapes.
     """
     shards = getattr(recorder.simulation, "shards", None)
     if not isinstance(shards, ShardRun):
-        yield lambda *_: None
+        yield None
         return
-    tapes = ShardTapes(Path(recorder.path), shards, recorder.simulation.state, recorder.tick)
+    tapes = ShardTapes(Path(recorder.path), shards, recorder.simulation.state, recorder.tick, recorder.meta)
     try:
         yield tapes.watch
     except BaseException:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,9 @@ from typing import Any
 import attrs
 
 from recorder.errors import RecordingError
+from recorder.format.blocks.file_header import RUN_ID_BYTES
 from recorder.location.shards_manifest import (
+    FOLDER_SUFFIX,
     MANIFEST_NAME,
     MANIFEST_VERSION,
     digest_of,
@@ -69,6 +72,19 @@ class DifferingShards:
 
 
 @attrs.frozen
+class WholeFacts:
+    """What the tapes of shards say of the tape of the whole.
+
+    Attributes:
+        run_id: hexadecimal.
+        meta: its META.
+    """
+
+    run_id: str
+    meta: dict[str, Any]
+
+
+@attrs.frozen
 class ShardParts:
     """The tapes of the shards of one run, checked against the manifest and the tape of the whole.
 
@@ -94,7 +110,30 @@ class ShardParts:
         manifest = _read_manifest(folder / MANIFEST_NAME)
         with Tape(path) as tape:
             _ensure_same_run(folder, manifest, tape)
-            plan = _plan_of(tape)
+            plan = _plan_of(tape.meta)
+        return ShardParts._checked(folder, manifest, plan)
+
+    @staticmethod
+    def alone(folder: Path) -> tuple[ShardParts, WholeFacts]:
+        """Return those of a folder, without the tape of the whole, and what they say of it. Raises as beside does."""
+        manifest = _read_manifest(folder / MANIFEST_NAME)
+        if manifest["version"] < MANIFEST_VERSION:
+            whole = folder.with_name(folder.name.removesuffix(FOLDER_SUFFIX))
+            raise ShardTapesError(
+                f"{whole} is missing, and {folder} is of an earlier version, which does not replace it"
+            )
+        first = folder / shard_tape_name(0)
+        if not first.is_file():
+            raise ShardTapesError(f"{first} is missing")
+        with Tape(first) as tape:
+            meta = tape.meta.get("notes", {}).get("whole")
+        if not isinstance(meta, dict):
+            raise ShardTapesError(f"{first} is not the tape of a shard: it does not describe the whole")
+        return ShardParts._checked(folder, manifest, _plan_of(meta)), WholeFacts(manifest["run_id"], meta)
+
+    @staticmethod
+    def _checked(folder: Path, manifest: dict[str, Any], plan: PartedPlan) -> ShardParts:
+        """Return the parts of a folder. Raises ShardTapesError unless they are those that the manifest names."""
         stripes, paths = _stripes_of(folder / MANIFEST_NAME, manifest, plan), []
         for shard, entry in enumerate(manifest["tapes"]):
             one = folder / shard_tape_name(shard)
@@ -125,12 +164,14 @@ class ShardParts:
     def whole_at(self, tick: int) -> State:
         """Return the whole state at a tick, from the shards alone. Raises ShardTapesError, RecordingError."""
         with self._parts_at(tick) as parts:
-            try:
-                return self.plan.join_parts(parts)
-            except _FOREIGN_PARTS:
-                raise ShardTapesError(
-                    f"{self.paths[0].parent} holds tapes that are not of the shards of one run"
-                ) from None
+            return self.joined(parts)
+
+    def joined(self, parts: Sequence[Snapshot]) -> State:
+        """Return the whole state from the parts of all shards. Raises ShardTapesError if they are not those of one run."""
+        try:
+            return self.plan.join_parts(parts)
+        except _FOREIGN_PARTS:
+            raise ShardTapesError(f"{self.paths[0].parent} holds tapes that are not of the shards of one run") from None
 
     @contextmanager
     def _parts_at(self, tick: int) -> Iterator[list[Snapshot]]:
@@ -153,14 +194,20 @@ def _read_manifest(path: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError) as error:
         raise ShardTapesError(f"{path} cannot be read: {error}") from None
     match manifest:
-        case {"version": int(version)} if version != MANIFEST_VERSION:
-            raise ShardTapesError(f"{path} has version {version}: expected {MANIFEST_VERSION}")
+        case {"version": int(version)} if not 1 <= version <= MANIFEST_VERSION:
+            raise ShardTapesError(f"{path} has version {version}: expected 1 to {MANIFEST_VERSION}")
+        case {"version": int(version)} if version > 1 and not _is_run_id(manifest.get("run_id")):
+            raise ShardTapesError(f"{path} is not a manifest of shards: expected the id of a run")
         case {
             "version": int(), "first_tick": int(), "last_tick": int(), "last_hash": str(), "halo": int(),
             "cuts": [*_], "tapes": [_, *_] as tapes,
         } if all(map(_is_entry, tapes)):  # fmt: skip
             return dict(manifest)
     raise ShardTapesError(f"{path} is not a manifest of shards")
+
+
+def _is_run_id(text: Any) -> bool:
+    return isinstance(text, str) and re.fullmatch(rf"[0-9a-f]{{{2 * RUN_ID_BYTES}}}", text) is not None
 
 
 def _is_entry(entry: Any) -> bool:
@@ -191,8 +238,8 @@ def _ensure_same_run(folder: Path, manifest: dict[str, Any], tape: Tape) -> None
         raise ShardTapesError(f"{folder} belongs to another run: its hash at tick {manifest['last_tick']} differs")
 
 
-def _plan_of(tape: Tape) -> PartedPlan:
-    match tape.meta.get("world"):
+def _plan_of(meta: Mapping[str, Any]) -> PartedPlan:
+    match meta.get("world"):
         case {"name": str(name), "config": dict(config)}:
             try:
                 make = find_world(name).shard_plan

@@ -9,15 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sharded_runs import record_in_shards
 
 import replayer.commands.main
-from recorder import Recorder
 from recorder.location.shards_manifest import digest_of, shards_folder
-from recorder.scenarios.shards.shard_tapes import shard_tapes_beside
 from replayer.timeline.shards.shard_parts import ShardParts, ShardTapesError
 from sim.scenario.scenario_file import load_scenario
 from sim.worlds.meadow import WORLD, Meadow
-from sim.worlds.meadow.shards.sharded_meadow import ShardedMeadow
 from sim.worlds.meadow.shards.stripe import Stripe
 
 from oracle.command_lines import run
@@ -25,21 +23,11 @@ from oracle.command_lines import run
 TICKS = 24
 
 
-def record(path: Path, name: str = "arms-race", count: int = 3) -> None:
-    """Record a run in shards, with their tapes."""
-    plain = load_scenario(name).config
-    meadow, inputs_at = ShardedMeadow(plain, count), WORLD.inputs(plain)
-    with Recorder(path, meadow, trial_ms=0) as tape, shard_tapes_beside(tape) as watch:
-        for tick in range(1, TICKS + 1):
-            tape.step(inputs_at(tick))
-            watch(meadow, tick)
-
-
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run in three shards."""
     path = tmp_path_factory.mktemp("recorded") / "run.tape"
-    record(path)
+    record_in_shards(path, "arms-race", 3, TICKS)
     return path
 
 
@@ -79,7 +67,7 @@ def test_a_desync_names_its_shard(
     """A shard that computed something else: the replay in one process differs in its rows alone."""
     with monkeypatch.context() as patch:
         patch.setattr(Stripe, "piece", faulty(1, 17))
-        record(tmp_path / "run.tape")
+        record_in_shards(tmp_path / "run.tape", "arms-race", 3, TICKS)
     assert run(replayer.commands.main.main, f"verify {tmp_path}/run.tape --dump-folder {tmp_path}/a") == 1
     told = capsys.readouterr().out
     assert "DESYNC at tick 17" in told
@@ -118,8 +106,12 @@ BAD: dict[str, tuple[Callable[[Path], Any], str]] = {
         "is not the file that the manifest names",
     ),
     "no manifest": (lambda folder: (folder / "manifest.json").unlink(), "the run did not end"),
+    "a run id of text": (lambda folder: damage(folder, lambda one: one.update(run_id="x")), "expected the id of a run"),
     "half a manifest": (lambda folder: (folder / "manifest.json").write_text('{"version": 1,'), "cannot be read"),
-    "another version": (lambda folder: damage(folder, lambda one: one.update(version=9)), "has version 9: expected 1"),
+    "another version": (
+        lambda folder: damage(folder, lambda one: one.update(version=9)),
+        "has version 9: expected 1 to 2",
+    ),
     "a shard too few": (lambda folder: damage(folder, lambda one: one["tapes"].pop()), "divides the world in another"),
     "cuts of text": (lambda folder: damage(folder, lambda one: one.update(cuts=[0, "a", 3, 4])), "in another way"),
     "other cuts": (lambda folder: damage(folder, lambda one: one.update(cuts=[0, 15, 32, 48])), "in another way"),
