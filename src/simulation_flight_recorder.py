@@ -22,6 +22,11 @@ LOOK_BYTES = 1 << 16
 
 def record() -> None:
     """The console script ``record``."""
+    if (
+        any(word.startswith("--checkpoints") for word in sys.argv)
+        and signal.getsignal(signal.SIGUSR1) is signal.SIG_DFL
+    ):
+        signal.signal(signal.SIGUSR1, _EarlySignal())  # It asks for a checkpoint, and would end the process.
     _run("recorder.commands.main")
 
 
@@ -35,6 +40,15 @@ def rerun_importer() -> None:
     if not any(_is_tape(word) for word in sys.argv[1:2]) and "--help" not in sys.argv:
         sys.exit(NOT_OURS)
     _run("replayer.commands.rerun_importer")
+
+
+class _EarlySignal:
+    """The handler of a signal that may come before the command has begun, which then looks at ``came``."""
+
+    came = False
+
+    def __call__(self, *_: object) -> None:
+        self.came = True
 
 
 def _is_tape(path: str) -> bool:

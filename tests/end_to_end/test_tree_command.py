@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 from asked_worlds import Garden, garden_run
+from sharded_runs import record_in_shards
 
 import replayer
 import replayer.commands.main
@@ -92,3 +94,12 @@ def test_what_is_not_a_folder_gets_one_line(capsys: pytest.CaptureFixture[str]) 
         assert_one_line(capsys.readouterr(), "expected a folder of tapes")
     Path("empty").mkdir()
     assert asked(capsys, "tree empty") == "empty: 0 tapes, 0 branches\n"
+
+
+def test_tapes_of_shards_are_no_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    """The tape of the whole is; any other tape in a folder that is called so is one, too."""
+    Path("sharded").mkdir()
+    record_in_shards(Path("sharded/run.tape"), "boom-and-crash", 3, 2)
+    shutil.copy("sharded/run.tape", "sharded/run.tape.shards/other.tape")
+    listed = json.loads(asked(capsys, "tree sharded --json"))["tapes"]
+    assert [one["tape"] for one in listed] == ["run.tape", "run.tape.shards/other.tape"]

@@ -145,6 +145,47 @@ def test_what_is_no_checkpoint_is_named(capsys: pytest.CaptureFixture[str]) -> N
     ]
 
 
+EARLY = """
+import importlib, os, signal, sys
+import simulation_flight_recorder
+load = importlib.import_module
+def load_and_signal(name):
+    os.kill(os.getpid(), signal.SIGUSR1)
+    return load(name)
+simulation_flight_recorder.importlib.import_module = load_and_signal
+sys.argv = ["record", "run", "small.toml", "-o", "a.tape", "--workers", "1", "--checkpoints", "whole", "-q"]
+simulation_flight_recorder.record()
+"""
+
+
+def test_a_signal_before_the_command_has_begun_asks_for_a_checkpoint() -> None:
+    """It comes at the first import; the run ends as it would without, with a checkpoint of its first tick."""
+    finished = subprocess.run([sys.executable, "-c", EARLY], capture_output=True, text=True, check=False)
+    assert (finished.returncode, finished.stderr) == (0, "")
+    assert [path.name for path in Path("whole").glob("*_server.json")] == ["checkpoint_000000000001_1_server.json"]
+
+
+def test_checkpoints_of_other_runs_in_folders_inside_are_not_those_of_a_run(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Of another simulation, and of the same one; record checkpoints lists them."""
+    for line in ("-o a.tape --checkpoints of-one", "--seed 4 -o b.tape --checkpoints of-two"):
+        assert run(main, f"run small.toml --workers 1 --checkpoint-interval 10 -q {line}") == 0
+    assert run(main, "run small.toml -o c.tape --ticks 5 --workers 1 --checkpoints .") == 0
+    assert "resumed" not in capsys.readouterr().out
+    assert run(main, "checkpoints .") == 0
+    assert "4 checkpoints" in capsys.readouterr().out
+
+
+def test_a_refused_run_leaves_no_folder_for_checkpoints(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(main, "run small.toml --workers 2 --checkpoints new/inner/whole -o none/a.tape") == 2
+    assert_one_line(capsys.readouterr(), "none")
+    assert sorted(path.name for path in folder.iterdir()) == ["small.toml"]
+    Path("kept").mkdir()
+    assert run(main, "run small.toml --workers 2 --checkpoints kept/inner/whole -o none/a.tape") == 2
+    assert list(Path("kept").iterdir()) == []
+
+
 def test_a_signal_asks_for_a_checkpoint() -> None:
     """kill -USR1 of the driver; the run goes on, and Ctrl-C ends it with a sealed tape."""
     command = "run small.toml -o a.tape --ticks 100000 --workers 2 --checkpoints whole --checkpoint-interval 1000000 -q"

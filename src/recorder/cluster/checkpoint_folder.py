@@ -47,15 +47,20 @@ class WholeDiscovery:
     ignored: Mapping[Path, str]
 
 
-def discover_whole_checkpoints(folder: Path, history: Iterable[WholeCheckpoint] = ()) -> WholeDiscovery:
+def discover_whole_checkpoints(
+    folder: Path, history: Iterable[WholeCheckpoint] = (), *, inner: bool = True
+) -> WholeDiscovery:
     """Find the complete checkpoints of the whole in a folder, in all folders in it, and in history, each once.
+
+    inner: look into the folders in it, too.
 
     The last written comes first; of those of one moment, that of the later tick. Ignored, with the reason: what is
     damaged or incomplete, and checkpoints without organisms.
 
     history: those that this process has written. Raises OSError if the folder cannot be read.
     """
-    paths = dict.fromkeys(sorted(folder.rglob(f"*{MANIFEST_SUFFIX}")))
+    pattern = f"*{MANIFEST_SUFFIX}"
+    paths = dict.fromkeys(sorted(folder.rglob(pattern) if inner else folder.glob(pattern)))
     paths |= {checkpoint.path: None for checkpoint in history}
     checkpoints: dict[tuple[str, str], WholeCheckpoint] = {}
     ignored: dict[Path, str] = {}
@@ -80,6 +85,7 @@ class CheckpointFolder:
     def __init__(self, path: Path) -> None:
         """Make the folder, if there is none, and lock it. Raises UsageError if another run has it; OSError."""
         self._is_new = not path.exists()
+        self._new_parents = [parent for parent in path.parents if not parent.exists()]
         make_folder(path)
         self.path = path
         self._lock = os.open(path / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
@@ -95,7 +101,7 @@ class CheckpointFolder:
             raise _in_use(path)
 
     def close(self) -> None:
-        """Unlock the folder; one that this run made and wrote nothing to is removed."""
+        """Unlock the folder; one that this run made and wrote nothing to is removed, with its parents that it made."""
         if self._lock >= 0:
             if self._is_new:
                 self._remove_empty()
@@ -107,6 +113,8 @@ class CheckpointFolder:
             if [path.name for path in self.path.iterdir()] == [LOCK_NAME]:
                 (self.path / LOCK_NAME).unlink()
                 self.path.rmdir()
+                for parent in self._new_parents:
+                    parent.rmdir()
 
     def last_epoch(self) -> int:
         """The largest epoch in the names of files of checkpoints, also of damaged ones; 0 without any. Raises OSError.

@@ -171,7 +171,7 @@ class OrganismCluster:
 
     def _resume(self, folder: CheckpointFolder) -> None:
         """Enter the state of the newest checkpoint of the folder that can be used. Raises UsageError, OSError."""
-        found = discover_whole_checkpoints(folder.path)
+        found = discover_whole_checkpoints(folder.path, inner=False)  # Those further in are of other runs.
         for path, why in found.ignored.items():
             _refuse_other_world(path)
             self._notify(f"ignored {path}: {why}" if str(path) not in why else f"ignored {why}")

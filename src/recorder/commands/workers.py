@@ -136,6 +136,8 @@ def _checkpoints_on_demand(cluster: OrganismCluster) -> Iterator[None]:
         cluster.request_checkpoint()
 
     before = signal.signal(signal.SIGUSR1, request)
+    if getattr(before, "came", False):  # While the command began, see simulation_flight_recorder.
+        cluster.request_checkpoint()
     try:
         yield
     finally:

@@ -9,6 +9,7 @@ from pathlib import Path
 import attrs
 
 from recorder.errors import CorruptError, MissingTickError, RecordingError, TornError, UnreadableError
+from recorder.location.shards_manifest import FOLDER_SUFFIX
 from replayer.branches.parent_run import PATH_SHOWN, ParentRun, find_parent, parent_of, why_unfit
 from replayer.tape.tape import Tape
 
@@ -63,8 +64,14 @@ class RunFamily:
         return [one for _, _, one in sorted(branches, key=lambda entry: entry[:2]) if one.parent == member.path]
 
 
+def _is_of_a_shard(path: Path, tape: Tape) -> bool:
+    """Return True for the tape of a shard, which is no run of its own: that is the tape of the whole."""
+    notes = tape.meta.get("notes")
+    return path.parent.name.endswith(FOLDER_SUFFIX) and isinstance(notes, dict) and {"shard", "shards"} <= notes.keys()
+
+
 def read_family(folder: Path) -> RunFamily:
-    """Read the tapes of a folder and of all folders in it. Raises OSError if the folder cannot be read."""
+    """Read the tapes of a folder and of all folders in it, but those of shards. Raises OSError if it cannot be read."""
     if not folder.is_dir():
         raise NotADirectoryError(20, "expected a folder of tapes", str(folder))
     os.scandir(folder).close()  # rglob takes a folder that cannot be read for an empty one.
@@ -74,6 +81,8 @@ def read_family(folder: Path) -> RunFamily:
     for path in paths:
         try:
             with Tape(path) as tape:
+                if _is_of_a_shard(path, tape):
+                    continue
                 first, last = tape.first_tick, tape.last_tick
                 members[path] = FamilyMember(path, tape.run_id, first, last, parent_run=parent_of(tape.meta))
         except UnreadableError as error:
