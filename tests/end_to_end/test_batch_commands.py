@@ -92,6 +92,7 @@ def test_a_folder_of_the_users(capsys: pytest.CaptureFixture[str]) -> None:
         ("", "--no-tapes", "a tape that was not requested"),
     ],
 )
+@pytest.mark.seldom(0.35)
 def test_other_settings_make_a_different_batch(
     capsys: pytest.CaptureFixture[str], first: str, then: str, text: str
 ) -> None:

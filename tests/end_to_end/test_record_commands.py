@@ -193,6 +193,7 @@ def test_a_disk_that_refuses_for_a_while_is_one_line_and_no_end(
 # --- resuming
 
 
+@pytest.mark.seldom(0.35)
 def test_resume_continues_to_the_requested_tick(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A finished recording continues in the same file, as a run that was never interrupted."""
     assert run(recorder.commands.main.main, "run tiny.toml -q -o whole.tape --ticks 140") == 0

@@ -142,6 +142,7 @@ def record_and_die(line: str, ticks: int) -> None:
 
 
 @pytest.mark.parametrize("option", ["", "--ticks 90"])
+@pytest.mark.seldom(0.35)
 def test_a_run_that_was_over_is_sealed(capsys: pytest.CaptureFixture[str], option: str) -> None:
     """After a crash at the last tick nothing is left to record, and the tape is sealed."""
     record_and_die("run tiny.toml -o a.tape", 90)

@@ -142,6 +142,7 @@ def test_a_tape_that_was_cut(capsys: pytest.CaptureFixture[str]) -> None:
 # --- continued runs
 
 
+@pytest.mark.seldom(0.35)
 def test_a_tape_from_a_checkpoint(capsys: pytest.CaptureFixture[str]) -> None:
     """It continues like the complete run, with its players and known violations, and is compared with it."""
     record("bad.toml --player snail=random -o a.tape", 1)

@@ -63,6 +63,7 @@ def test_other(flight_recorder):
 """
 
 
+@pytest.mark.seldom(0.35)
 def test_the_tapes_of_failed_tests_are_kept(pytester: pytest.Pytester) -> None:
     """With the command that opens them at the failing tick, in the folder that is configured; no others are."""
     pytester.makepyfile(test_inner=FAILING)

@@ -58,6 +58,7 @@ def verify(world: Any = Wrong) -> Path:
     return path
 
 
+@pytest.mark.seldom(0.35)
 def test_a_users_folder_of_the_same_name_stays_as_it_is(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

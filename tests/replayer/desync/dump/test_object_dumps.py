@@ -116,6 +116,7 @@ def test_two_dumps_are_compared_by_path(capsys: pytest.CaptureFixture[str], monk
     ]
 
 
+@pytest.mark.seldom(0.35)
 def test_notebooks_and_json_name_values_by_path() -> None:
     """The summary of a verification, and its facts for programs."""
     report = desync()

@@ -686,6 +686,7 @@ def test_a_simulation_that_saves_its_state_is_explained_by_its_objects(capsys: A
     assert (facts["cause"]["kind"], facts["cause"]["line"]) == ("edited", faulty_line(SAVER))
 
 
+@pytest.mark.seldom(0.35)
 def test_an_exception_on_one_variant_is_a_difference(capsys: Any) -> None:
     """One variant raises: the error is reported, and the line where the two diverge."""
     code, facts = explain(capsys, "raiser", "--code", "other", "--tick", "25")
