@@ -131,7 +131,7 @@ class RecordingOptions:
 
     Attributes:
         keyframe_interval_ticks: ticks from one keyframe to the next, at least 1.
-        keyframe_interval_max_ticks: let that distance grow with the run, up to this many ticks: a quarter of the ticks so
+        keyframe_interval_max_ticks: let that distance grow with the run, up to this many ticks: half of the ticks so
             far, in multiples of keyframe_interval_ticks.
         full_every: every Nth keyframe is full, at least 1.
         durability: what a killed process may lose: "tick" (nothing, with a journal), "block" (up to a second) or

@@ -73,7 +73,7 @@ def record(
     own tick; "auto" records them for objects with up to 100 fields, not for environments and MuJoCo data, whose steps are
     short. A keyframe comes after 300 ticks, or earlier, once the steps since the last one have taken keyframe_after_ms;
     not if deterministic, keyframe_interval_ticks or seek_budget_ms is given. In long runs of environments and MuJoCo data
-    keyframes are further apart: a quarter of the ticks so far, at most 3,000.
+    keyframes are further apart: half of the ticks so far, at most 3,000.
 
     Raises NoAdapterError if it cannot be recorded, TypeError if it has no such step, NotCapturedError if it holds
     something that cannot be saved (nothing is written then), and what Recorder raises.

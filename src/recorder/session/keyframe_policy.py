@@ -30,7 +30,7 @@ from recorder.writer.jobs import Baseline, KeyframeJob
 from recorder.writer.writer import Writer
 from sim.kernel.state import Snapshot
 
-GROWING_SHARE = 4  # Of the ticks so far: the distance of keyframes, up to keyframe_interval_max_ticks.
+GROWING_SHARE = 2  # A half of the ticks so far: the distance of keyframes, up to keyframe_interval_max_ticks.
 MARKED_FULL_BYTES_MIN = 1 << 20  # Copying a smaller state is faster than finding the marked rows.
 
 

@@ -241,12 +241,12 @@ class Cursor:
 
         Raises MissingTickError or CorruptError if there is no frame, SimulationFailedError if the simulation raises.
         """
-        tick = self._current_tick() + 1
-        frame = self.tape.frame(tick)
+        tick = (self.tick if self.tick is not None else self._current_tick()) + 1
+        frame = self.tape.recording.frame(tick)
         self.tick = None
         try:
             self.simulation.step(frame.inputs)
-            if tick in self._loads_at:
+            if self._loads_at and tick in self._loads_at:
                 # As the live run did, see recorder.session.canonical_reload.
                 restore(self.simulation, self.state.snapshot())
         except UnknownWorldError:

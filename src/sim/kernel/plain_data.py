@@ -147,6 +147,9 @@ def _encode_array(array: np.ndarray[Any, Any]) -> bytes:
     return _head(text, array.shape) + array.tobytes()
 
 
+_SMALL_INT_MAX, _NIL = 0x7F, 0xC0  # In MessagePack.
+
+
 @functools.lru_cache(256)
 def _head(dtype: str, shape: tuple[int, ...]) -> bytes:
     """What is before the bytes of an array: inputs have the same few shapes in each tick."""
@@ -168,6 +171,11 @@ def make_unpacker(data: bytes) -> msgpack.Unpacker:
 
 def decode_plain(data: bytes) -> Any:
     """Decode the value that encode_plain wrote as data. Raises ValueError for any other bytes."""
+    if len(data) == 1:  # Most inputs of environments: a small number is its own byte.
+        if data[0] <= _SMALL_INT_MAX:
+            return data[0]
+        if data[0] == _NIL:
+            return None
     try:
         value = msgpack.unpackb(data, ext_hook=_decode_extension, strict_map_key=False, raw=False)
         refuse_timestamp(value, data)

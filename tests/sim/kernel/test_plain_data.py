@@ -260,3 +260,18 @@ def test_arrays_that_need_no_look_back_are_restored_bit_for_bit() -> None:
     for refused in (np.array([object()]), np.array(["text"]), np.zeros(2, [("x", "i4")]), np.array(["2020"], "M8[s]")):
         with pytest.raises(TypeError, match="is not plain data"):
             encoder.encode([refused])
+
+
+@pytest.mark.parametrize("first", range(256))
+def test_a_single_byte_is_decoded_as_msgpack_decodes_it(first: int) -> None:
+    """Small numbers and None take a shorter way."""
+    data = bytes([first])
+    try:
+        expected = msgpack.unpackb(data, strict_map_key=False)
+    except Exception:  # noqa: BLE001 - cut off, or no type at all
+        with pytest.raises(ValueError, match="not MessagePack"):
+            decode_plain(data)
+        return
+    found = decode_plain(data)
+    assert type(found) is type(expected)
+    assert found == expected
