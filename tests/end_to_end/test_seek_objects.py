@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,9 @@ class Patrol:
         """Make a turn."""
         self.turn += 1
         self.units[14]["hp"] -= 1
+
+
+SIM = f"--sim {Patrol.__module__}:Patrol"
 
 
 @pytest.fixture(autouse=True)
@@ -68,6 +72,63 @@ def test_single_values(capsys: pytest.CaptureFixture[str]) -> None:
         "  Patrol.turn: one int64: value 5",
         "    5",
     ]
+
+
+@pytest.mark.parametrize(
+    ("asked", "shown"),
+    [
+        ('units[14]["hp"]', "units[14]['hp'] = 9"),
+        ("units[-1]['hp']", "units[29]['hp'] = 29"),
+        ("Patrol.units[1]['name']", "units[1]['name'] = 'u1'"),
+    ],
+)
+def test_paths_as_who_and_find_take_them(asked: str, shown: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Either quotes, and places from the end."""
+    assert seek(capsys, f"--field {shlex.quote(asked)}").splitlines()[-1] == f"  {shown}"
+    assert run(replayer.commands.main.main, f"who run.tape --field {shlex.quote(asked)} --no-line {SIM}") in (0, 1)
+
+
+def test_all_cuts_no_list(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every number of a long list, in an attribute and inside an object."""
+    monkeypatch.setattr("sys.stdout.isatty", lambda: False)
+
+    class Log:
+        def __init__(self) -> None:
+            self.lines = [1000 + number for number in range(80)]
+            self.pages = [{"words": [2000 + number for number in range(80)]}, {}]
+
+        def advance(self) -> None:
+            self.lines[0] += 0
+
+    with recorder.record(Log(), "log.tape", step="advance", quiet=True) as game:
+        game.advance()
+    for options, numbers in (
+        ("--all", (1079, 2079)),
+        ("--field lines --all", (1079,)),
+        ("--field pages --all", (2079,)),
+    ):
+        assert run(replayer.commands.main.main, f"seek log.tape --tick 0 {options}") == 0
+        lines = capsys.readouterr().out.splitlines()
+        shown = lines if options == "--all" else lines[lines.index(next(x for x in lines if "pages = [" in x)) + 1 :]
+        assert all(str(number) in "".join(shown) for number in numbers)
+        assert not [line for line in shown[-3:] if "more" in line]
+
+
+def test_what_a_step_changed(capsys: pytest.CaptureFixture[str]) -> None:
+    """Paths with both values; a tick without a step before it is refused."""
+    assert seek(capsys, f"--changes {SIM}").splitlines()[-3:] == [
+        "  the step to tick 5 changed:",
+        "    turn: before 4, after 5",
+        "    units[14]['hp']: before 10, after 9",
+    ]
+    facts = json.loads(seek(capsys, f"--changes --json {SIM}"))["changes"]
+    assert [(one["path"], one["before"], one["after"]) for one in facts["values"]] == [
+        ("turn", "4", "5"),
+        ("units[14]['hp']", "10", "9"),
+    ]
+    assert facts["fields"] == []
+    assert run(replayer.commands.main.main, "seek run.tape --tick 0 --changes") == 2
+    assert capsys.readouterr().err == "error: --changes: no step led to tick 0\n"
 
 
 def test_values_as_json(capsys: pytest.CaptureFixture[str]) -> None:

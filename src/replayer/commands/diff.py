@@ -29,7 +29,7 @@ from replayer.diagnose.compare.spread import DifferenceSpread, measure_spread
 from replayer.diagnose.compare.tape_diff import TapeDifference, diff_tapes
 from replayer.playback.cursor import Cursor, MismatchError
 from replayer.playback.make_simulation import UnfitSimulationError, make_simulation
-from replayer.report.meeting_text import MeetingReport
+from replayer.report.difference_text import MeetingReport
 from replayer.status import worst_code
 from replayer.tape.completeness import tape_code
 from replayer.tape.tape import Tape

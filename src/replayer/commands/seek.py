@@ -11,7 +11,8 @@ from cyclopts import Parameter
 from recorder.console.argument_types import Whole
 from recorder.console.output import print_json
 from recorder.console.progress import progress_bar
-from recorder.exit_codes import SAME
+from recorder.exit_codes import SAME, UsageError
+from recorder.location.tape_location import Location
 from recorder.storage.os_errors import reading
 from recorder.visible_text import print_visible
 from replayer.commands.arguments import (
@@ -25,12 +26,14 @@ from replayer.commands.arguments import (
     note_version,
 )
 from replayer.commands.options import DumpFolder, Json, Output, Sim, TapePath
+from replayer.report.difference_text import StepChanges
 from replayer.report.object_lines import ShownState
 from replayer.report.seek_text import ended_lines, print_seek, section_lines, seek_facts
 from replayer.tape.fields import world_of
 from replayer.tape.npz import write_state_whole
-from replayer.timeline.timeline import Timeline
+from replayer.timeline.timeline import SeekReport, Timeline
 from replayer.value_text import to_json
+from sim.kernel.state import Snapshot
 
 
 def seek(
@@ -41,6 +44,7 @@ def seek(
     episode: Whole | None = None,
     step: Whole | None = None,
     field: Annotated[list[str] | None, Parameter(name="--field", negative="")] = None,
+    changes: Annotated[bool, Parameter(name="--changes", negative="")] = False,
     all_rows: Annotated[bool, Parameter(name="--all", negative="")] = False,
     output: Output = None,
     as_picture: Annotated[bool, Parameter(name="--picture", negative="")] = False,
@@ -50,7 +54,7 @@ def seek(
 ) -> int:
     """Go to a tick: load the keyframe before it, re-simulate the rest, check the hash.
 
-    Example: replay seek run.tape --tick 2500 --field plants.energy -o state.npz
+    Example: replay seek run.tape --tick 2500 --field plants.energy --changes -o state.npz
 
     Exit code: 0 reached, 1 desync (a dump is written), 2 the tape has no such
     tick, 3 the tape has no tick yet, 4 the tape is damaged there, 5 not a tape.
@@ -66,11 +70,12 @@ def seek(
     step
         The number of actions done in the episode. 0, the default, is its reset.
     field
-        Print the values of this field, too, or of an attribute of a recorded object: --field 'units[3]'. May be
-        repeated.
+        Print this field, too, or a value in recorded objects: 'units[3]', as in replay who. May be repeated.
+    changes
+        Print what the step to this tick changed, too: the values before and after it. A write of an equal value is none.
     all_rows
-        On a terminal, print all values of a --field, not only the first and the last ones. Without --field, print
-        all items that the attributes of a recorded object hold.
+        Print all values of a --field, not only the first and the last ones. Without --field, print all items that
+        the attributes of a recorded object hold. Lines are as long as their lists.
     output
         Write the complete state to this .npz file, one array per field.
     as_picture
@@ -87,25 +92,42 @@ def seek(
     with reading(path):
         run = Timeline(path, factory_of(sim), dump_folder=dump_folder or folder_beside(path))
     with run:
-        with reading(path):
-            for note in (ensure_states, note_version, note_losses):
-                note(run.tape)
-            with progress_bar("seeking", 1, quiet=as_json) as show:
-                report = run.seek(tick, lambda done, total: show(done / total), episode=episode, step=step)
+        report = _go(run, path, quiet=as_json, tick=tick, episode=episode, step=step)
         snapshot, world, aux = run.state.snapshot(), world_of(run.tape), run.aux if run.tape.aux else None
         config = run.tape.meta["world"]["config"] if world is not None else {}
         ended = to_json(run.tape.outcome) if run.tape.sealed and report.tick == run.last_tick else None
+        changed = _changes(run, path, snapshot, report.tick) if changes else None
     shown = ShownState(snapshot, names)
     drawn = layer_picture(snapshot, shown.fields, world, shutil.get_terminal_size().columns) if as_picture else []
     if output is not None:
         write_state_whole(output, snapshot)
     if as_json:
-        print_json(seek_facts(report, shown.summary(world, config), shown.requested_values(), aux, ended))
+        facts = seek_facts(report, shown.summary(world, config), shown.requested_values(), aux, ended)
+        print_json(facts | ({"changes": changed.facts()} if changed is not None else {}))
         return SAME
     more = section_lines(aux) + ended_lines(ended)
     print_seek(path, report, shown.summary_lines(world, config, whole=all_rows and not names) + more)
-    for line in shown.requested_lines(whole=all_rows or not sys.stdout.isatty()):
-        print_visible(f"  {line}")
-    for line in [*drawn, *([f"  written: {output}"] if output is not None else [])]:
+    lines = shown.requested_lines(whole=all_rows or not sys.stdout.isatty(), uncut=all_rows)
+    lines += changed.lines(whole=all_rows) if changed is not None else []
+    for line in [*(f"  {text}" for text in lines), *drawn, *([f"  written: {output}"] if output is not None else [])]:
         print_visible(line)
     return SAME
+
+
+def _go(run: Timeline, path: Location, *, quiet: bool, **where: int | None) -> SeekReport:
+    with reading(path):
+        for note in (ensure_states, note_version, note_losses):
+            note(run.tape)
+        with progress_bar("seeking", 1, quiet=quiet) as show:
+            return run.seek(
+                where["tick"], lambda done, all_of: show(done / all_of), episode=where["episode"], step=where["step"]
+            )
+
+
+def _changes(run: Timeline, path: Location, after: Snapshot, tick: int) -> StepChanges:
+    """What the step to a tick changed; the timeline then is at the tick before it. Raises as seek does."""
+    if tick == 0:
+        raise UsageError("--changes: no step led to tick 0")
+    with reading(path):
+        run.seek(tick - 1)
+    return StepChanges.between(run.state.snapshot(), after, tick)

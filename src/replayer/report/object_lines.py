@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from recorder.exit_codes import UsageError
 from replayer.desync.object_diff import objects_in
+from replayer.search.search_errors import ExpressionError, UndefinedError
+from replayer.search.state_values import StateValues
+from replayer.search.value_names import NameStep, ValueName
+from replayer.search.watched_value import parse_name
 from replayer.tape.fields import ensure_fields
 from replayer.value_text import describe_field, field_lines, plain_text, state_summary
 from sim.kernel.registry import Config, World
 from sim.kernel.state import Snapshot
 
-if TYPE_CHECKING:
-    pass
+
+def _with_places(name: ValueName, values: StateValues) -> ValueName:
+    """The name with places from the end of lists counted from their beginning."""
+    steps: list[NameStep] = []
+    for step in name.steps:
+        if step.kind == "index" and int(step.value) < 0 and steps:
+            count = len(values(ValueName(tuple(steps))))
+            steps.append(NameStep(int(step.value) + count, "index"))
+        else:
+            steps.append(step)
+    return ValueName(tuple(steps))
 
 
 class ShownState:
@@ -27,17 +42,31 @@ class ShownState:
         """requested: names of fields, or paths of values in the objects. Raises UsageError for one that is neither."""
         self._snapshot, self._requested = snapshot, requested
         self._tree = objects_in(snapshot)
-        self.fields = [name for name in requested if self._tree is None or name in list(snapshot)]
-        ensure_fields(snapshot, self.fields)
-        self._found = {name: self._find(name) for name in requested if name not in self.fields}
+        self.fields = [name for name in requested if name in list(snapshot)]
+        self._found: dict[str, tuple[str, Any]] = {}
+        self._values: dict[str, Any] = {}  # Of names that are no path of a value, as in a condition of replay find.
+        for name in requested:
+            if name not in self.fields:
+                self._find(name)
 
-    def _find(self, path: str) -> tuple[str, Any]:
-        assert self._tree is not None
-        found = self._tree.find(path)
-        if found is None:
+    def _find(self, path: str) -> None:
+        """Find a value as ``replay who`` does. Raises UsageError."""
+        found = self._tree.find(path) if self._tree is not None else None
+        try:
+            if found is None:
+                name = parse_name(path)
+                values = StateValues(0, self._snapshot, {})
+                found = self._tree.find(str(_with_places(name, values))) if self._tree is not None else None
+                if found is None:
+                    self._values[path] = values(name)
+                    return
+            self._found[path] = found
+        except (ExpressionError, UndefinedError) as error:
+            if self._tree is None:
+                ensure_fields(self._snapshot, [path.partition("[")[0]])
+                raise UsageError(f"{path}: {error}") from None
             attributes = ", ".join(plain_text(entry.step) for entry in self._tree.entries)
-            raise UsageError(f"no attribute or field {path!r}; the attributes are {attributes}")
-        return found
+            raise UsageError(f"no attribute or field {path!r}; the attributes are {attributes}") from None
 
     def summary(self, world: World | None, config: Config) -> dict[str, str]:
         """Each attribute of the objects in a line, and the other fields as state_summary has them."""
@@ -56,13 +85,22 @@ class ShownState:
         lines = [plain_text(line) for line in self._tree.lines(whole=whole)]
         return lines + [f"{name}: {text}" for name, text in self._other_fields().items()]
 
-    def requested_lines(self, *, whole: bool) -> list[str]:
-        """The requested fields and values as lines. whole: all of their values."""
+    def requested_lines(self, *, whole: bool, uncut: bool = False) -> list[str]:
+        """The requested fields and values as lines. whole: all of their values. uncut: each of them in full."""
         lines: list[str] = []
         for name in self._requested:
             if name in self._found:
                 assert self._tree is not None
-                lines += [plain_text(line) for line in self._tree.lines_at(*self._found[name], whole=whole)]
+                found = self._tree.lines_at(*self._found[name], whole=whole, uncut=uncut)
+                lines += [plain_text(line) for line in found]
+                continue
+            if name in self._values:
+                value = self._values[name]
+                is_array = isinstance(value, np.ndarray)
+                shown_lines = field_lines(value, whole=whole) if is_array else [f"{name} = {value!r}"]
+                lines += (
+                    [f"{name}:", *(f"  {line}" for line in shown_lines)] if is_array else map(plain_text, shown_lines)
+                )
                 continue
             lines.append(f"{name}: {describe_field(self._snapshot, name)}")
             lines += [f"  {line}" for line in field_lines(self._snapshot[name], whole=whole)]
@@ -75,6 +113,8 @@ class ShownState:
             if name in self._found:
                 assert self._tree is not None
                 values[name] = self._tree.plain(*self._found[name])
+            elif name in self._values:
+                values[name] = self._values[name]
             else:
                 values[name] = self._snapshot[name]
         return values

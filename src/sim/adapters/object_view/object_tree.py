@@ -32,6 +32,7 @@ from sim.adapters.object_view.value_text import count_text, is_nested, leaf_text
 from sim.kernel.state import Snapshot
 
 WIDTH = 110  # Of a line, about.
+WHOLE_WIDTH = 1_000_000  # Of a line where all items were asked for.
 FIRST = 3  # Items that are shown of a list that does not fit into its line.
 LINES = 40  # Of all attributes, about.
 _TEXT_DTYPE = re.compile(r"[<>|=][SU]\d{1,9}")
@@ -232,7 +233,7 @@ class ObjectTree:
             if count >= LINES and not whole:
                 yield f"… {len(self.entries) - number:,} more attributes: --all"
                 return
-            for line in self._lines_of(entry.step, entry.value, whole=whole):
+            for line in self._lines_of(entry.step, entry.value, whole=whole, width=WHOLE_WIDTH if whole else WIDTH):
                 count += 1
                 yield line
 
@@ -259,22 +260,25 @@ class ObjectTree:
             return parts[0] if parts else f"{value.title}{value.opening}{value.closing}"
         return {_key_of(entry): part for entry, part in zip(value.entries, parts, strict=True)}
 
-    def lines_at(self, path: str, value: Any, *, whole: bool) -> Iterator[str]:
-        """The value at a path, and each of its parts in a line. whole: all items of a list, not only the first ones."""
-        yield from self._lines_of(path, value, whole=whole, opens=True)
+    def lines_at(self, path: str, value: Any, *, whole: bool, uncut: bool = False) -> Iterator[str]:
+        """The value at a path, and each of its parts in a line.
 
-    def _lines_of(self, path: str, value: Any, *, whole: bool, opens: bool = False) -> Iterator[str]:
+        whole: all items of a list, not only the first ones. uncut: the lines are as long as their values need.
+        """
+        yield from self._lines_of(path, value, whole=whole, opens=True, width=WHOLE_WIDTH if uncut else WIDTH)
+
+    def _lines_of(self, path: str, value: Any, *, whole: bool, width: int, opens: bool = False) -> Iterator[str]:
         text, is_whole = shortened(value, path, self.elsewhere_than, WIDTH - len(path))
         opened = self.opened_at(path, value)
         if opened is None or not opened.entries or (is_whole and not opens) or not (opens or is_nested(opened)):
-            yield f"{path} = {text}"
+            yield f"{path} = {shortened(value, path, self.elsewhere_than, width - len(path))[0]}"
             return
         yield f"{path} = {count_text(opened) if opened.is_list and not is_whole else text}"
         count = len(opened.entries)
         shown = count if whole or not opened.is_list else min(count, FIRST)
         for entry in opened.entries[:shown]:
             inner = f"{path}{entry.step}"
-            yield f"  {inner} = {shortened(entry.value, inner, self.elsewhere_than, WIDTH - 2 - len(inner))[0]}"
+            yield f"  {inner} = {shortened(entry.value, inner, self.elsewhere_than, width - 2 - len(inner))[0]}"
         if shown < count:
             yield f"  … {count - shown:,} more: --all, or --field '{path}'"
 

@@ -1,0 +1,127 @@
+"""Differences as lines of text and as JSON: between two runs that have met again, and between the states around a step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+
+from recorder.text import counted
+from replayer.desync.dump.dump import difference_lines
+from replayer.desync.object_diff import NAMED_MAX, SAVED_FORM, SHOWN, ObjectDiff, compare_objects, shown_fields
+from replayer.desync.state_diff import FieldDifference, compare_states
+from replayer.diagnose.compare.meeting import Meeting, ReadTrial
+from replayer.value_text import plain_text, to_json
+from sim.kernel.state import Snapshot
+
+LABELS = ("before", "after")
+FIELD_LINES = 3  # Of each field: its name, and two rows.
+
+
+@attrs.frozen
+class MeetingReport:
+    """A meeting, and the trials of its fields; None if none were made."""
+
+    meeting: Meeting
+    trials: Sequence[ReadTrial] | None
+
+    def lines(self, *, may_prove: bool) -> list[str]:
+        """The lines of ``replay diff``. may_prove: say how to have the fields tried."""
+        meeting = self.meeting
+        lines = [f"at tick {meeting.last_tick:,}: the same but for {_rows_text(meeting)}"]
+        if meeting.since < meeting.last_tick:
+            lines.append(f"  since tick {meeting.since:,} nothing else differs")
+        if self.trials is not None:
+            lines += [f"  {_trial_text(trial)}" for trial in self.trials]
+        elif may_prove and meeting.since < meeting.last_tick:
+            lines.append("  --prove runs these steps with other values, to see if one reads them")
+        return lines
+
+    def facts(self) -> dict[str, Any]:
+        """The JSON object."""
+        trials = None if self.trials is None else [attrs.asdict(trial) for trial in self.trials]
+        return {**attrs.asdict(self.meeting), "counters": list(self.meeting.counters), "trials": trials}
+
+
+def _rows_text(meeting: Meeting) -> str:
+    shown: dict[str, int] = {}
+    for name, count in meeting.rows.items():
+        own = shown_fields([name])[0]
+        shown[own] = shown.get(own, 0) + count
+    kinds = dict.fromkeys(meeting.counters, ", a counter")
+    return ", ".join(f"{name} ({counted(count, 'row')}{kinds.get(name, '')})" for name, count in shown.items())
+
+
+def _trial_text(trial: ReadTrial) -> str:
+    name = shown_fields([trial.field])[0]
+    if trial.not_tried is not None:
+        return f"{name}: not known if a later step reads it: {trial.not_tried}"
+    values = counted(trial.tried, "other value")
+    if trial.read_at is None:
+        ticks = f"{trial.first_tick:,} to {trial.last_tick:,}"
+        return f"{name}: nothing else in the steps to ticks {ticks} depends on it: run with {values}, all else equal"
+    return f"{name}: a step reads it: with another value, tick {trial.read_at:,} has another result ({trial.sign})"
+
+
+@attrs.frozen(eq=False)
+class StepChanges:
+    """The difference between the states before and after a step.
+
+    Attributes:
+        tick: the tick that the step led to.
+        objects: values of captured objects that differ; None for states without any.
+        fields: other fields that differ.
+        saved_form: True if captured objects are saved in another way, and no value of them differs.
+    """
+
+    tick: int
+    objects: ObjectDiff | None
+    fields: list[FieldDifference]
+    saved_form: bool
+
+    @staticmethod
+    def between(before: Snapshot, after: Snapshot, tick: int) -> StepChanges:
+        """Compare two states."""
+        differences = compare_states(before, after, LABELS)
+        objects = compare_objects((before, after), limit=NAMED_MAX) if differences else None
+        fields = [one for one in differences if objects is None or not objects.holds(one.field)]
+        saved_form = objects is not None and not objects.differences and len(fields) < len(differences)
+        return StepChanges(tick, objects, fields, saved_form)
+
+    def lines(self, *, whole: bool) -> list[str]:
+        """The first changes as lines; whole: up to NAMED_MAX values, and eight rows of each field."""
+        values = self.objects.differences if self.objects is not None else []
+        shown = values if whole else values[:SHOWN]
+        lines = [plain_text(one.text(LABELS)) for one in shown]
+        if self.objects is not None and (self.objects.has_more or len(shown) < len(values)):
+            lines.append("… and more" + ("" if whole else ": --all"))
+        if self.saved_form:
+            lines.append(SAVED_FORM)
+        for one in self.fields:
+            of_field = difference_lines(one, LABELS)
+            lines += of_field if whole else of_field[:FIELD_LINES]
+        if not lines:
+            return [f"the step to tick {self.tick:,} changed nothing"]
+        return [f"the step to tick {self.tick:,} changed:", *(f"  {line}" for line in lines)]
+
+    def facts(self) -> dict[str, Any]:
+        """The JSON object: values by path, fields with their number of rows and the first ones."""
+        values = self.objects.differences if self.objects is not None else []
+        return {
+            "values": [
+                {"kind": one.kind, "path": one.path, "before": one.first, "after": one.second} for one in values
+            ],
+            "has_more": self.objects is not None and self.objects.has_more,
+            "fields": [
+                {
+                    "field": one.field,
+                    "row_count": one.row_count,
+                    "rows": [list(index) for index in one.rows],
+                    "before": to_json(one.recorded),
+                    "after": to_json(one.replayed),
+                    "note": one.note,
+                }
+                for one in self.fields
+            ],
+        }
