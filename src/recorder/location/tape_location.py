@@ -35,6 +35,13 @@ def tape_location(path: str | os.PathLike[str]) -> Location:
     return _file_of(text) if text[:5].lower() == "file:" else TapeUrl(text)
 
 
+def name_below(folder: Location, location: Location) -> str:
+    """The path of a location relative to a folder that it is below, for people."""
+    if isinstance(location, Path) and isinstance(folder, Path):
+        return str(location.relative_to(folder))
+    return str(location).removeprefix(str(folder).rstrip("/") + "/")
+
+
 def _file_of(text: str) -> Path:
     parts = urlsplit(text)
     if parts.netloc not in _LOCAL_HOSTS or not parts.path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,10 +11,13 @@ import attrs
 
 from recorder.errors import CorruptError, MissingTickError, RecordingError, TornError, UnreadableError
 from recorder.location.shards_manifest import FOLDER_SUFFIX
+from recorder.location.tape_location import Location
+from recorder.location.tape_url import TapeUrl
+from recorder.storage.file_names import TAPE_SUFFIX
 from replayer.branches.parent_run import PATH_SHOWN, ParentRun, find_parent, parent_of, why_unfit
 from replayer.tape.tape import Tape
 
-PATTERN = "*.tape"
+PATTERN = f"*{TAPE_SUFFIX}"
 
 
 @attrs.frozen
@@ -31,11 +35,11 @@ class FamilyMember:
         note: why there is no parent, in a few words; empty if there is one, or the tape is not a branch.
     """
 
-    path: Path
+    path: Location
     run_id: str
     first_tick: int
     last_tick: int
-    parent: Path | None = None
+    parent: Location | None = None
     parent_run: ParentRun | None = None
     first_different: int | None = None
     compared_to: int | None = None
@@ -52,7 +56,7 @@ class RunFamily:
     """
 
     members: Sequence[FamilyMember]
-    ignored: dict[Path, str]
+    ignored: dict[Location, str]
 
     def roots(self) -> list[FamilyMember]:
         """The tapes without a parent in the folder."""
@@ -60,24 +64,24 @@ class RunFamily:
 
     def branches_of(self, member: FamilyMember) -> list[FamilyMember]:
         """The branches of a tape, in the order in which they leave it."""
-        branches = [(one.parent_run.tick, one.path, one) for one in self.members if one.parent_run is not None]
+        branches = [(one.parent_run.tick, _parts(one.path), one) for one in self.members if one.parent_run is not None]
         return [one for _, _, one in sorted(branches, key=lambda entry: entry[:2]) if one.parent == member.path]
 
 
-def _is_of_a_shard(path: Path, tape: Tape) -> bool:
+def _is_of_a_shard(path: Location, tape: Tape) -> bool:
     """Return True for the tape of a shard, which is no run of its own: that is the tape of the whole."""
-    notes = tape.meta.get("notes")
-    return path.parent.name.endswith(FOLDER_SUFFIX) and isinstance(notes, dict) and {"shard", "shards"} <= notes.keys()
+    notes, (folder, _) = tape.meta.get("notes"), ("", *_parts(path))[-2:]
+    return folder.endswith(FOLDER_SUFFIX) and isinstance(notes, dict) and {"shard", "shards"} <= notes.keys()
 
 
-def read_family(folder: Path) -> RunFamily:
-    """Read the tapes of a folder and of all folders in it, but those of shards. Raises OSError if it cannot be read."""
-    if not folder.is_dir():
-        raise NotADirectoryError(20, "expected a folder of tapes", str(folder))
-    os.scandir(folder).close()  # rglob takes a folder that cannot be read for an empty one.
-    paths = sorted(path for path in folder.rglob(PATTERN) if path.is_file())
-    members: dict[Path, FamilyMember] = {}
-    ignored: dict[Path, str] = {}
+def read_family(folder: Location) -> RunFamily:
+    """Read the tapes of a folder and of all folders in it, but those of shards; of a web server, those of the folder alone.
+
+    Raises OSError if the folder cannot be read.
+    """
+    paths = _tapes_in(folder) if isinstance(folder, Path) else _tapes_at(folder)
+    members: dict[Location, FamilyMember] = {}
+    ignored: dict[Location, str] = {}
     for path in paths:
         try:
             with Tape(path) as tape:
@@ -95,7 +99,30 @@ def read_family(folder: Path) -> RunFamily:
     return RunFamily(_without_circles(members), ignored)
 
 
-def _with_parent(member: FamilyMember, parent: ParentRun, members: dict[Path, FamilyMember]) -> FamilyMember:
+def _tapes_in(folder: Path) -> Sequence[Path]:
+    if not folder.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, "expected a folder of tapes", str(folder))
+    os.scandir(folder).close()  # rglob takes a folder that cannot be read for an empty one.
+    return sorted(path for path in folder.rglob(PATTERN) if path.is_file())
+
+
+def _tapes_at(folder: TapeUrl) -> Sequence[TapeUrl]:
+    from recorder.storage.remote.range_reads import WEB_SCHEMES  # noqa: PLC0415 - only for tapes at URLs
+    from recorder.storage.remote.url_folder import files_below, list_folder  # noqa: PLC0415 - as above
+
+    if folder.suffix == TAPE_SUFFIX:
+        raise NotADirectoryError(errno.ENOTDIR, "expected a folder of tapes", folder.shown)
+    names = set() if folder.scheme in WEB_SCHEMES else files_below(folder)
+    found = names or set(list_folder(folder))  # It raises where there is no such folder.
+    return [folder / name for name in sorted(found) if name.endswith(TAPE_SUFFIX)]
+
+
+def _parts(path: Location) -> Sequence[str]:
+    """The parts of a path, to sort by."""
+    return path.parts if isinstance(path, Path) else path.text.split("/")
+
+
+def _with_parent(member: FamilyMember, parent: ParentRun, members: dict[Location, FamilyMember]) -> FamilyMember:
     """Find the parent of a branch: where META says, else any tape of that run that has the state of the fork."""
     named = find_parent(member.path, parent)
     own = [path for path in members if path.absolute() == (named.absolute() if named is not None else None)]
@@ -113,7 +140,7 @@ def _with_parent(member: FamilyMember, parent: ParentRun, members: dict[Path, Fa
     return attrs.evolve(member, note=note)
 
 
-def _without_circles(members: dict[Path, FamilyMember]) -> list[FamilyMember]:
+def _without_circles(members: dict[Location, FamilyMember]) -> list[FamilyMember]:
     """Cut a circle, which only META that was made up can have: each tape then hangs on a root."""
     for path in list(members):
         seen, above = {path}, members[path].parent

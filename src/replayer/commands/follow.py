@@ -11,20 +11,22 @@ from recorder.console.broken_pipes import ensure_reader
 from recorder.console.output import print_result
 from recorder.errors import SimulationFailedError
 from recorder.exit_codes import CORRUPT, DIFFERS, INCOMPLETE, SAME
+from recorder.location.tape_location import Location
 from recorder.storage.os_errors import reading
 from replayer.commands.arguments import factory_of, newest_tape
-from replayer.commands.options import DumpFolder, Json, LocalTape, Sim
+from replayer.commands.options import DumpFolder, Json, Sim, TapePath
 from replayer.commands.verify import is_desync
 from replayer.desync.finding import Finding
 from replayer.desync.object_diff import named_fields
 from replayer.follow.idle_wait import Waiting
 from replayer.follow.tail import POLL_S
+from replayer.follow.url_tail import URL_POLL_S
 from replayer.timeline.live_verify import IntervalCheck, LiveVerifier
 from replayer.value_text import plain_text, tick_range
 
 
 def follow(
-    tape: LocalTape | None = None,
+    tape: TapePath | None = None,
     /,
     *,
     wait: bool = True,
@@ -37,6 +39,7 @@ def follow(
     Examples:
     replay follow run.tape
     replay follow game.tape --sim game:Game --json
+    replay follow s3://bucket/runs/run.tape
 
     Run it in a second terminal, on a second core. Each interval between two keyframes
     is simulated again by a fresh simulation. What the recorded program keeps outside
@@ -52,7 +55,7 @@ def follow(
     Parameters
     ----------
     tape
-        The tape; by default the newest in recordings/.
+        The tape, a path or a URL; by default the newest in recordings/.
     wait
         With --no-wait, verify what is there now and stop.
     dump_folder
@@ -86,7 +89,7 @@ def follow(
         return worst if verifier.is_over or worst else INCOMPLETE
 
 
-def _checks(verifier: LiveVerifier, path: Path, *, waits: bool) -> Iterator[IntervalCheck]:
+def _checks(verifier: LiveVerifier, path: Location, *, waits: bool) -> Iterator[IntervalCheck]:
     """The intervals in their order, until the recording is closed."""
     idle = Waiting(path)
     while True:
@@ -98,7 +101,7 @@ def _checks(verifier: LiveVerifier, path: Path, *, waits: bool) -> Iterator[Inte
             with reading(path):
                 yield from verifier.rest()
             return
-        idle(POLL_S)
+        idle(POLL_S if isinstance(path, Path) else URL_POLL_S)
 
 
 def check_facts(check: IntervalCheck) -> dict[str, Any]:

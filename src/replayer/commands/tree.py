@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-from recorder.console.argument_types import LocalPath
 from recorder.console.output import print_json
 from recorder.exit_codes import SAME
+from recorder.location.tape_location import Location, name_below
 from recorder.storage.os_errors import reading
 from recorder.text import counted
 from recorder.visible_text import print_visible
 from replayer.branches.run_family import FamilyMember, RunFamily, read_family
-from replayer.commands.options import Json
+from replayer.commands.options import Json, PlacePath
 from replayer.value_text import plain_text, tick_range
 
 
-def tree(folder: LocalPath, /, *, as_json: Json = False) -> int:
+def tree(folder: PlacePath, /, *, as_json: Json = False) -> int:
     """Draw the family of the tapes in a folder: each branch under the run that it leaves.
 
-    Example: replay tree recordings
+    Examples:
+    replay tree recordings
+    replay tree s3://bucket/runs
 
     Folders in it are read, too. A branch is listed under its parent if the parent's tape
     is in the folder, and has the state that the branch began with. The first tick with
@@ -31,7 +32,7 @@ def tree(folder: LocalPath, /, *, as_json: Json = False) -> int:
     Parameters
     ----------
     folder
-        The folder.
+        The folder, a path or a URL. Of a web server, folders in it are not read.
     as_json
         Print one JSON object.
     """
@@ -44,19 +45,19 @@ def tree(folder: LocalPath, /, *, as_json: Json = False) -> int:
     return SAME
 
 
-def _lines(folder: Path, family: RunFamily) -> Iterator[str]:
+def _lines(folder: Location, family: RunFamily) -> Iterator[str]:
     branches = sum(member.parent_run is not None for member in family.members)
     word = "branch" if branches == 1 else "branches"
     yield f"{folder}: {counted(len(family.members), 'tape')}, {branches:,} {word}"
     for root in family.roots():
         note = f" ({root.note})" if root.note else ""
-        yield f"{root.path.relative_to(folder)}: {tick_range(root.first_tick, root.last_tick)}{note}"
+        yield f"{name_below(folder, root.path)}: {tick_range(root.first_tick, root.last_tick)}{note}"
         yield from _branch_lines(folder, family, root, "")
     for path, why in family.ignored.items():
-        yield f"not read: {path.relative_to(folder)}: {why}"
+        yield f"not read: {name_below(folder, path)}: {why}"
 
 
-def _branch_lines(folder: Path, family: RunFamily, member: FamilyMember, indent: str) -> Iterator[str]:
+def _branch_lines(folder: Location, family: RunFamily, member: FamilyMember, indent: str) -> Iterator[str]:
     branches = family.branches_of(member)
     for branch in branches:
         is_last = branch is branches[-1]
@@ -67,21 +68,21 @@ def _branch_lines(folder: Path, family: RunFamily, member: FamilyMember, indent:
             if different is not None
             else f"the same to tick {branch.compared_to:,}"
         )
-        name = branch.path.relative_to(folder)
+        name = name_below(folder, branch.path)
         yield f"{indent}{'└' if is_last else '├'}─ at {fork:,}  {name}: to tick {branch.last_tick:,}, {text}"
         yield from _branch_lines(folder, family, branch, indent + ("   " if is_last else "│  "))
 
 
-def _facts(folder: Path, family: RunFamily) -> dict[str, Any]:
+def _facts(folder: Location, family: RunFamily) -> dict[str, Any]:
     return {
         "folder": str(folder),
         "tapes": [
             {
-                "tape": str(member.path.relative_to(folder)),
+                "tape": name_below(folder, member.path),
                 "run_id": member.run_id,
                 "first_tick": member.first_tick,
                 "last_tick": member.last_tick,
-                "parent": str(member.parent.relative_to(folder)) if member.parent is not None else None,
+                "parent": name_below(folder, member.parent) if member.parent is not None else None,
                 "parent_run_id": member.parent_run.run_id if member.parent_run is not None else None,
                 "fork_tick": member.parent_run.tick if member.parent_run is not None else None,
                 "first_different": member.first_different,
@@ -90,5 +91,5 @@ def _facts(folder: Path, family: RunFamily) -> dict[str, Any]:
             }
             for member in family.members
         ],
-        "not_read": {str(path.relative_to(folder)): why for path, why in family.ignored.items()},
+        "not_read": {name_below(folder, path): why for path, why in family.ignored.items()},
     }

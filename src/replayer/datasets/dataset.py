@@ -1,4 +1,4 @@
-"""Read a data set that was extracted into a folder: its manifest, and its tables, file by file.
+"""Read a data set that was extracted into a folder, of this machine or at a URL: its manifest, and its tables, file by file.
 
 Invariant: nothing outside the folder is opened, whatever the manifest states.
 """
@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -18,18 +19,25 @@ import pyarrow.parquet as pq
 from pyarrow import ipc
 
 from recorder.errors import RecordingError
+from recorder.location.tape_location import Location, tape_location
+from recorder.location.tape_url import TapeUrl
 from recorder.text import counted
 from replayer.datasets.manifest import FORMAT_VERSION, MANIFEST
+from replayer.datasets.remote.stored_file import StoredFile
 from replayer.datasets.request import ExtractionError
 from replayer.datasets.rows.columns import Shape
 from replayer.datasets.table import Columns, DatasetTable
 
 FILES_SHOWN = 3  # Of those that differ.
+_READ_BYTES = 4 << 20
 OTHER_READERS = {
     "zarr": "open it with xarray.open_zarr or zarr.open_group",
     "minari": "open it with minari.load_dataset",
     "lerobot": "open it with LeRobotDataset(name, root=folder) of lerobot.datasets.lerobot_dataset",
 }
+
+
+Source = Path | StoredFile
 
 
 class DatasetError(RecordingError):
@@ -53,8 +61,8 @@ class Dataset:
     """A data set that ``replay extract`` made, opened by its manifest."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        """Raises DatasetError if the folder holds no data set, OSError."""
-        self.path = Path(path)
+        """path: of the folder, or its URL. Raises DatasetError if the folder holds no data set, OSError."""
+        self.path: Location = tape_location(path)
         self.manifest: Mapping[str, Any] = _read_manifest(self.path)
         self.format: str = str(self.manifest["format"])
 
@@ -114,24 +122,27 @@ def ensure_known(name: str, names: Sequence[str], split: str | None, splits: Seq
         raise ExtractionError(f"there is no split {split}; splits: {', '.join(splits) or 'none'}")
 
 
-def file_table(folder: Path, file_format: str, name: str, entry: Mapping[str, Any], split: str | None) -> DatasetTable:
+def file_table(
+    folder: Location, file_format: str, name: str, entry: Mapping[str, Any], split: str | None
+) -> DatasetTable:
     """Return a table in files below a folder. entry: of the manifest. split: None for the files of all splits."""
     chosen = [file for file in entry["files"] if split is None or f"split={split}" in PurePosixPath(file["path"]).parts]
 
     def describe() -> Columns:
-        path = _ensured(folder, _to_file(entry["files"][0]))
-        shapes = {column: to_shape(shape) for column, shape in entry["columns"].items()}
-        return Columns(SCHEMAS[file_format](path), shapes)
+        with _source(folder, _to_file(entry["files"][0])) as source:
+            shapes = {column: to_shape(shape) for column, shape in entry["columns"].items()}
+            return Columns(SCHEMAS[file_format](source), shapes)
 
     def batches(columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
         for file in chosen:
-            yield from _READERS[file_format](_ensured(folder, _to_file(file)), columns)
+            with _source(folder, _to_file(file)) as source:
+                yield from _READERS[file_format](source, columns)
 
     return DatasetTable(name, describe, batches, sum(file["rows"] for file in chosen))
 
 
-def _read_parquet(path: Path, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
-    with pq.ParquetFile(path) as file:
+def _read_parquet(source: Source, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
+    with pq.ParquetFile(source) as file:
         for group in range(
             file.num_row_groups
         ):  # One by one: a batch across several groups would be larger than a group.
@@ -139,23 +150,27 @@ def _read_parquet(path: Path, columns: Sequence[str] | None) -> Iterator[pa.Reco
                 yield batch if columns is None else batch.select(columns)  # Given "a", Parquet reads "a.b" as well.
 
 
-def _read_arrow(path: Path, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
-    with pa.memory_map(str(path)) as mapped, ipc.open_file(mapped) as file:
+def _read_arrow(source: Source, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
+    with _arrow_bytes(source) as opened, ipc.open_file(opened) as file:
         for number in range(file.num_record_batches):
             batch = file.get_batch(number)
             yield batch if columns is None else batch.select(columns)
 
 
-def _arrow_schema(path: Path) -> pa.Schema:
-    with pa.memory_map(str(path)) as mapped, ipc.open_file(mapped) as file:
+def _arrow_schema(source: Source) -> pa.Schema:
+    with _arrow_bytes(source) as opened, ipc.open_file(opened) as file:
         return file.schema
 
 
-_READERS: dict[str, Callable[[Path, Sequence[str] | None], Iterator[pa.RecordBatch]]] = {
+def _arrow_bytes(source: Source) -> pa.NativeFile:
+    return pa.memory_map(str(source)) if isinstance(source, Path) else pa.PythonFile(source, "r")
+
+
+_READERS: dict[str, Callable[[Source, Sequence[str] | None], Iterator[pa.RecordBatch]]] = {
     "parquet": _read_parquet,
     "arrow": _read_arrow,
 }
-SCHEMAS: dict[str, Callable[[Path], pa.Schema]] = {"parquet": pq.read_schema, "arrow": _arrow_schema}
+SCHEMAS: dict[str, Callable[[Source], pa.Schema]] = {"parquet": pq.read_schema, "arrow": _arrow_schema}
 
 
 def to_shape(plain: Mapping[str, Any]) -> Shape | None:
@@ -169,34 +184,58 @@ def _to_file(plain: Mapping[str, Any]) -> _File:
     return _File(str(plain["path"]), int(plain["bytes"]), str(plain["sha256"]))
 
 
-def _ensured(folder: Path, file: _File) -> Path:
-    """Return the path of a file. Raises DatasetError if it is missing or has a different size."""
+@contextmanager
+def _source(folder: Location, file: _File) -> Iterator[Source]:
+    """The path of a file, or the open one at a URL. Raises DatasetError if it is missing or has a different size, OSError."""
     path = folder / file.path
-    if not path.is_file():
-        raise DatasetError(f"{path} is missing")
-    size = path.stat().st_size
-    if size != file.bytes:
-        raise DatasetError(f"{path} has {size:,} bytes, expected {file.bytes:,} as in the manifest")
-    return path
+    with ExitStack() as stack:
+        try:
+            source = path if isinstance(path, Path) else stack.enter_context(StoredFile(path))
+            size = source.stat().st_size if isinstance(source, Path) else source.size_bytes
+            is_file = not isinstance(source, Path) or source.is_file()
+        except FileNotFoundError:
+            is_file = False
+        if not is_file:
+            raise DatasetError(f"{path} is missing")
+        if size != file.bytes:
+            raise DatasetError(f"{path} has {size:,} bytes, expected {file.bytes:,} as in the manifest")
+        yield source
 
 
-def _difference(folder: Path, file: _File) -> str | None:
+def _difference(folder: Location, file: _File) -> str | None:
+    digest = hashlib.sha256()
     try:
-        path = _ensured(folder, file)
+        with _source(folder, file) as source, ExitStack() as stack:
+            opened = stack.enter_context(source.open("rb")) if isinstance(source, Path) else source
+            while data := opened.read(_READ_BYTES):
+                digest.update(data)
     except DatasetError as error:
         return str(error)
-    with path.open("rb") as opened:
-        digest = hashlib.file_digest(opened, "sha256").hexdigest()
-    return None if digest == file.sha256 else f"the SHA-256 of {path} differs from the manifest"
+    return (
+        None if digest.hexdigest() == file.sha256 else f"the SHA-256 of {folder / file.path} differs from the manifest"
+    )
 
 
-def _read_manifest(folder: Path) -> Mapping[str, Any]:
+def _manifest_text(folder: Location) -> str:
+    """Raises DatasetError if there is none, OSError."""
     path = folder / MANIFEST
-    if not path.is_file():
+    if isinstance(path, Path) and isinstance(folder, Path):
+        if path.is_file():
+            return path.read_text(encoding="utf-8")
         problem = "is not a data set" if folder.is_dir() else "does not exist"
-        raise DatasetError(f"{folder} {problem}: expected a {MANIFEST} in it")
+    elif isinstance(path, TapeUrl):
+        try:
+            with StoredFile(path) as stored:
+                return str(stored.read(), "utf-8")
+        except FileNotFoundError:
+            problem = "is not a data set"
+    raise DatasetError(f"{folder} {problem}: expected a {MANIFEST} in it")
+
+
+def _read_manifest(folder: Location) -> Mapping[str, Any]:
+    path = folder / MANIFEST
     try:
-        manifest = json.loads(path.read_text(encoding="utf-8"))
+        manifest = json.loads(_manifest_text(folder))
         version = manifest["version"]
         if version == FORMAT_VERSION:
             _check(manifest)

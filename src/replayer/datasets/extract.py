@@ -94,9 +94,7 @@ class Extraction:
         return tuple(self.manifest["tables"])
 
     def table(self, name: str, *, split: str | None = None) -> DatasetTable:
-        """A table, as Dataset(path).table() returns it. Raises ExtractionError for a data set at a URL."""
-        if isinstance(self.path, TapeUrl):
-            raise ExtractionError(f"{self.path} is not on this machine: read its files, or copy them here")
+        """A table, as Dataset(path).table() returns it."""
         from replayer.datasets.dataset import Dataset  # noqa: PLC0415 - pyarrow is an extra
 
         return Dataset(self.path).table(name, split=split)

@@ -40,8 +40,9 @@ def merge_datasets(folder: str | os.PathLike[str], other: str | os.PathLike[str]
     fit together, OSError; the data set is then unchanged.
     """
     data, added = Dataset(folder), Dataset(other)
+    _of_this_machine(data)
     added.verify()
-    merge(data.path, data.manifest, added.path, added.manifest)
+    merge(_of_this_machine(data), data.manifest, _of_this_machine(added), added.manifest)
     return Dataset(folder)
 
 
@@ -51,8 +52,15 @@ def remove_runs(folder: str | os.PathLike[str], *runs: str) -> Dataset:
     Raises ExtractionError for an unknown run, and if no other is left, OSError; the data set is then unchanged.
     """
     data = Dataset(folder)
-    _remove(data.path, data.manifest, runs)
+    _remove(_of_this_machine(data), data.manifest, runs)
     return Dataset(folder)
+
+
+def _of_this_machine(data: Dataset) -> Path:
+    """The folder of a data set. Raises ExtractionError for one at a URL."""
+    if not isinstance(data.path, Path):
+        raise ExtractionError(f"{data.path} is not on this machine: copy it here, change it, and upload it")
+    return data.path
 
 
 def merge(folder: Path, manifest: Manifest, other: Path, added: Manifest) -> Manifest:

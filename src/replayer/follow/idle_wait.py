@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from recorder.location.tape_location import Location
 from recorder.storage.open_tape import is_locked
 from recorder.visible_text import print_visible
 
@@ -14,11 +15,11 @@ WRITER_CHECK_S = 5.0  # Interval between two checks for a writer; each of them l
 
 
 class Waiting:
-    """Sleeps; prints a note to stderr, once, if no process is recording the tape."""
+    """Sleeps; prints a note to stderr, once, if no process is recording the tape. Of one at a URL that is not known."""
 
     def __init__(
         self,
-        path: Path,
+        path: Location,
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -30,7 +31,7 @@ class Waiting:
 
     def __call__(self, seconds: float) -> None:
         """Wait this long. Raises FileNotFoundError if the tape is gone."""
-        if not self._noted and self._clock() >= self._next_check_s:
+        if isinstance(self._path, Path) and not self._noted and self._clock() >= self._next_check_s:
             self._next_check_s = self._clock() + WRITER_CHECK_S
             if not is_locked(self._path):
                 self._noted = True

@@ -12,11 +12,12 @@ from recorder.format.blocks.frame import Frame
 from recorder.format.segments.segment_contents import Damage
 from recorder.text import counted
 from replayer.follow.tail import Ended, KeyframeSeen, Missed, Seen, Tail
+from replayer.follow.url_tail import UrlTail
 from replayer.value_text import plain_text, tick_range, to_json
 
 
 def tail_lines(
-    tail: Tail, last: int, *, follow: bool, as_json: bool, wait: Callable[[float], None] = time.sleep
+    tail: Tail | UrlTail, last: int, *, follow: bool, as_json: bool, wait: Callable[[float], None] = time.sleep
 ) -> Iterator[str]:
     """The lines that ``replay tail`` prints: the last ticks on the tape, then new ones.
 

@@ -64,6 +64,8 @@ def printed(capsys: pytest.CaptureFixture[str], line: str) -> tuple[int, str]:
         f"find 'x[2] > 30' {{run}} --json {FACTORY}",
         f"who {{run}} --field x --row 2 --at 40 --json {FACTORY}",
         "results {run}",
+        "tail {run} --no-follow --last 70 --json",
+        f"follow {{run}} --json {FACTORY}",
         "export events {run} -o events.csv",
     ],
 )
@@ -186,7 +188,6 @@ def test_the_runs_of_a_folder_are_listed(capsys: pytest.CaptureFixture[str]) -> 
         ("ls counted://runs --add run.tape", "counted://runs/run.tape: exists already: choose a different name"),
         ("cut run.tape --ticks 0..20 -o counted://runs/other.tape", "counted://runs/other.tape: exists already"),
         ("cut run.tape --ticks 0..20 -o counted://runs/a.tape --pytest t.py", "--pytest needs a tape of this machine"),
-        ("tail counted://runs/run.tape", "expected a path of this machine, not a URL"),
         ("bisect counted://runs/run.tape --good a --sim a:b", "expected a path of this machine, not a URL"),
         ("certify counted://runs/run.tape", "expected a path of this machine, not a URL"),
         ("extract counted://nothing -o out", "counted://nothing: No such file or directory"),
