@@ -139,7 +139,7 @@ def test_a_folder_of_data_that_is_called_so_is_no_manifest_of_shards(capsys: pyt
         ("quiet-meadow --shards 0", "Must be >= 1"),
         ("quiet-meadow --shards two", "expected an integer, got 'two'"),
         ("quiet-meadow --shards 2 --engine threads", "expected processes, ray, or ray:ADDRESS"),
-        ("quiet-meadow --engine processes", "--engine needs --workers or --shards"),
+        ("quiet-meadow --engine processes", "--checkpoints and --engine need --workers or --shards"),
     ],
 )
 def test_a_mistake_is_one_line_and_nothing_is_written(

@@ -61,7 +61,7 @@ def test_a_run_is_recorded_listed_and_continued(capsys: pytest.CaptureFixture[st
         ("run small.toml --workers 0", "--workers"),
         ("run small.toml --workers 2000", "workers: expected 1 to 1024, got 2000"),
         ("run small.toml --checkpoints whole", "need --workers"),
-        ("run small.toml --engine ray", "needs --workers or --shards"),
+        ("run small.toml --engine ray", "need --workers or --shards"),
         ("run small.toml --workers 2 --engine threads", "expected processes, ray, or ray:ADDRESS"),
         ("run small.toml --workers 2 --engine ray:", "expected processes, ray, or ray:ADDRESS"),
         ("run small.toml --workers 2 --checkpoint-interval 5", "needs --checkpoints"),

@@ -14,10 +14,12 @@ from recorder.cluster.whole_checkpoint import WholeCheckpoint
 from recorder.console.output import print_json
 from recorder.exit_codes import UsageError
 from recorder.scenarios.checkpoints import FOLDER, Checkpoint, discover_all_checkpoints
+from recorder.scenarios.shards.shard_checkpoints import ShardCheckpoint, discover_shard_checkpoints
 from recorder.storage.os_errors import reading
 from recorder.text import bytes_text, counted
 from recorder.visible_text import print_visible
 
+AnyCheckpoint = Checkpoint | WholeCheckpoint | ShardCheckpoint
 _COLUMNS = ("time", "tick", "run", "size", "checkpoint")
 _RIGHT = {"tick", "size"}
 _TIMELESS = "?"  # A checkpoint of an earlier version.
@@ -39,7 +41,7 @@ def checkpoints(
 
     Each state of a run is listed once. Files that are empty, damaged or incomplete
     are named with the reason, and are no checkpoints. Those of record run --workers
-    are listed by their manifests, if all of their parts are there and intact.
+    and --shards are listed by their manifests, if all of their parts are there and intact.
 
     Parameters
     ----------
@@ -50,9 +52,10 @@ def checkpoints(
         raise UsageError(f"{folder} is not a folder: runs with a checkpoint_interval write checkpoints to {FOLDER}/")
     with reading(folder):
         found, whole = discover_all_checkpoints(folder), discover_whole_checkpoints(folder)
-    checkpoints: list[Checkpoint | WholeCheckpoint] = [*found.checkpoints, *whole.checkpoints]
+        shards = discover_shard_checkpoints(folder)
+    checkpoints: list[AnyCheckpoint] = [*found.checkpoints, *whole.checkpoints, *shards.checkpoints]
     checkpoints.sort(key=_moment, reverse=True)
-    ignored = {**found.ignored, **whole.ignored}
+    ignored = {**found.ignored, **whole.ignored, **shards.ignored}
     if as_json:
         named = {str(path): why for path, why in ignored.items()}
         print_json({"checkpoints": list(map(_facts, checkpoints)), "ignored": named})
@@ -65,9 +68,9 @@ def checkpoints(
     print_visible("\n".join(lines))
 
 
-def _moment(checkpoint: Checkpoint | WholeCheckpoint) -> tuple[float, int]:
+def _moment(checkpoint: AnyCheckpoint) -> tuple[float, int]:
     """The time of a checkpoint in seconds, then its tick. Tapes know the second only: of one second they come later."""
-    if isinstance(checkpoint, WholeCheckpoint):
+    if not isinstance(checkpoint, Checkpoint):
         return checkpoint.timestamp, checkpoint.tick
     try:
         return datetime.fromisoformat(checkpoint.created).timestamp(), checkpoint.tick
@@ -75,17 +78,32 @@ def _moment(checkpoint: Checkpoint | WholeCheckpoint) -> tuple[float, int]:
         return 0.0, checkpoint.tick
 
 
-def _created(checkpoint: WholeCheckpoint) -> str:
+def _created(checkpoint: WholeCheckpoint | ShardCheckpoint) -> str:
     return datetime.fromtimestamp(checkpoint.timestamp, UTC).isoformat(timespec="seconds")
 
 
-def _next(checkpoint: Checkpoint | WholeCheckpoint) -> str:
+def _next(checkpoint: AnyCheckpoint) -> str:
+    if isinstance(checkpoint, ShardCheckpoint):
+        folder = checkpoint.path.parent.parent
+        return f"record run SCENARIO --shards {checkpoint.shard_count} --checkpoints {folder}"
     if isinstance(checkpoint, WholeCheckpoint):
         return f"record run SCENARIO --workers {checkpoint.worker_count} --checkpoints {checkpoint.path.parent}"
     return f"record run SCENARIO --from {checkpoint.path}"
 
 
-def _facts(checkpoint: Checkpoint | WholeCheckpoint) -> dict[str, Any]:
+def _facts(checkpoint: AnyCheckpoint) -> dict[str, Any]:
+    if isinstance(checkpoint, ShardCheckpoint):
+        return {
+            "time": _created(checkpoint),
+            "tick": checkpoint.tick,
+            "run": checkpoint.simulation_id,
+            "bytes": checkpoint.size_bytes,
+            "path": str(checkpoint.path),
+            "state_hash": checkpoint.state_hash,
+            "checkpoint_id": checkpoint.checkpoint_id,
+            "simulation_id": checkpoint.simulation_id,
+            "shard_count": checkpoint.shard_count,
+        }
     if isinstance(checkpoint, WholeCheckpoint):
         return {
             "time": _created(checkpoint),
@@ -110,8 +128,11 @@ def _facts(checkpoint: Checkpoint | WholeCheckpoint) -> dict[str, Any]:
     }
 
 
-def _row(checkpoint: Checkpoint | WholeCheckpoint) -> tuple[str, ...]:
+def _row(checkpoint: AnyCheckpoint) -> tuple[str, ...]:
     size = bytes_text(checkpoint.size_bytes)
+    if isinstance(checkpoint, ShardCheckpoint):
+        run = f"{checkpoint.simulation_id}, {counted(checkpoint.shard_count, 'shard')}"
+        return _created(checkpoint), f"{checkpoint.tick:,}", run, size, str(checkpoint.path)
     if isinstance(checkpoint, WholeCheckpoint):
         run = f"{checkpoint.simulation_id}, {counted(checkpoint.worker_count, 'worker')}"
         return _created(checkpoint), f"{checkpoint.tick:,}", run, size, str(checkpoint.path)

@@ -39,7 +39,7 @@ from recorder.commands.options import (
 )
 from recorder.commands.resume_plan import goal_of
 from recorder.commands.run_common import notes_of, run_watched, simulation_of
-from recorder.commands.sharded_run import processes_beside
+from recorder.commands.sharded_run import RunInProcesses, processes_beside
 from recorder.commands.upload import Upload, ensure_upload, upload_beside
 from recorder.commands.violation_report import report_violations
 from recorder.commands.workers import WorkerOptions
@@ -135,17 +135,17 @@ def run(
     options |= {"durability": durability, "on_error": on_error, "keep": keep, "split": split, "blame": blame}
     options |= {"seek_budget_ms": seek_budget, "deterministic": deterministic, "changes": changes, "events": events}
     options |= {"mode": mode, "hashes": hashes, "notes": notes, "writes": writes}
-    with processes_beside(loaded, shards, cluster, tick_count, output, quiet=quiet) as (loaded, first):
-        recorder = _start(output, loaded, options, start, tick_count, first)
+    with processes_beside(loaded, shards, cluster, tick_count, output, notes, quiet=quiet) as run_of:
+        recorder = _start(output, run_of.scenario, options, start, tick_count, run_of.first_tick)
         _announce(loaded, tick_count, recorder, start, quiet=quiet, is_named=output is not None)
         return _record(
-            recorder, loaded, players, input_source, tick_count, notes, sim, realtime, upload, live=live, quiet=quiet
+            recorder, run_of, players, input_source, tick_count, notes, sim, realtime, upload, live=live, quiet=quiet
         )
 
 
 def _record(
     recorder: Recorder,
-    loaded: Scenario,
+    run_of: RunInProcesses,
     players: dict[str, str],
     input_source: InputSource,
     tick_count: int,
@@ -161,8 +161,16 @@ def _record(
     violations, path = ViolationWatch(notes), Path(recorder.path)
     beside = page_beside(path, sim, wanted=live), upload_beside(path, upload, quiet=quiet)
     with lost_shards_in_one_line(), beside[0] as page, beside[1]:
-        code = run_watched(recorder, input_source, tick_count, violations, quiet=quiet, ticks_a_second=realtime)
-        code = code or report_violations(violations, path, loaded, players, input_source, quiet=quiet)
+        code = run_watched(
+            recorder,
+            input_source,
+            tick_count,
+            violations,
+            run_of.checkpoints,
+            quiet=quiet,
+            ticks_a_second=realtime,
+        )
+        code = code or report_violations(violations, path, run_of.scenario, players, input_source, quiet=quiet)
         page.stay(code)
     return code
 

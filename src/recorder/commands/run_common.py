@@ -12,6 +12,7 @@ from recorder.exit_codes import UsageError
 from recorder.factory_spec import load_factory
 from recorder.runs.input_source import InputSource
 from recorder.scenarios.run_scenario import raced_inputs
+from recorder.scenarios.shards.shard_checkpoints import ShardCheckpoints
 from recorder.scenarios.shards.shard_tapes import shard_tapes_beside
 from recorder.scenarios.violation_watch import ViolationWatch
 from recorder.session.recorder import Recorder
@@ -20,9 +21,17 @@ from sim.kernel.state import State
 
 
 def run_watched(
-    recorder: Recorder, input_source: InputSource, last_tick: int, violations: ViolationWatch, **options: Any
+    recorder: Recorder,
+    input_source: InputSource,
+    last_tick: int,
+    violations: ViolationWatch,
+    checkpoints: ShardCheckpoints | None = None,
+    **options: Any,
 ) -> int:
-    """Run up to last_tick and watch for violations; return the exit code. options: of run_and_report."""
+    """Run up to last_tick and watch for violations; return the exit code.
+
+    checkpoints: of a simulation in shards, written when they are due. options: of run_and_report.
+    """
     violations.begin(recorder.simulation, recorder.tick)
     with (
         raced_inputs(recorder.simulation, input_source.inputs) as inputs,
@@ -40,6 +49,8 @@ def run_watched(
             violations.watch(simulation, tick)
             if watch_shards is not None:
                 watch_shards(tick, encoded)
+            if checkpoints is not None:
+                checkpoints.write_if_due(simulation.shards, simulation.state, tick, recorder.meta)
 
         input_source = attrs.evolve(input_source, inputs=noted_inputs)
         return run_and_report(recorder, input_source, last_tick, watch=watch, **options)

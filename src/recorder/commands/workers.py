@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Annotated
 
 import attrs
@@ -19,7 +18,7 @@ from recorder.text import counted
 from sim.scenario.scenario_file import Scenario
 
 if TYPE_CHECKING:
-    from recorder.cluster.organism_cluster import OrganismCluster
+    pass
 
 INTERVAL_TICKS = 100
 WORLD_NAME = "organisms"  # The world and its cluster are imported where they are used: most runs need neither.
@@ -43,8 +42,8 @@ class WorkerOptions:
     checkpoints: Annotated[
         LocalPath | None,
         Parameter(
-            help="With --workers: write checkpoints of the whole to this folder, and begin at the newest one that is "
-            "there. kill -USR1 writes one on demand."
+            help="With --workers or --shards: write checkpoints of the whole to this folder, and begin at the newest one "
+            "that is there. kill -USR1 writes one on demand."
         ),
     ] = None
     checkpoint_interval: Annotated[
@@ -62,11 +61,13 @@ class WorkerOptions:
 
     def ensure_fit(self, loaded: Scenario, shards: int | None, start: Path | None, blame: str) -> None:
         """Raise UsageError if the options do not fit together, or not to the scenario, --from and --blame."""
+        if self.checkpoint_interval is not None and self.checkpoints is None:
+            raise UsageError("--checkpoint-interval needs --checkpoints: the folder for them")
         if self.workers is None:
-            if (self.checkpoints, self.checkpoint_interval) != (None, None):
-                raise UsageError("--checkpoints and --checkpoint-interval need --workers")
-            if self.engine is not None and shards is None:
-                raise UsageError("--engine needs --workers or --shards")
+            if shards is None and (self.checkpoints, self.engine) != (None, None):
+                raise UsageError("--checkpoints and --engine need --workers or --shards")
+            if self.checkpoints is not None:
+                self._ensure_checkpoints_fit(loaded, start)
             return
         given = f"--workers {self.workers}"
         if loaded.world.name != WORLD_NAME:
@@ -78,8 +79,16 @@ class WorkerOptions:
             raise UsageError(f"--from {start}: with --workers, a run begins at the newest checkpoint of --checkpoints")
         if blame == "phases":
             raise UsageError("--blame phases: with --workers the phases of a step run in another process")
-        if self.checkpoint_interval is not None and self.checkpoints is None:
-            raise UsageError("--checkpoint-interval needs --checkpoints: the folder for them")
+
+    def _ensure_checkpoints_fit(self, loaded: Scenario, start: Path | None) -> None:
+        """Raise UsageError if a world in shards has no checkpoints in this scenario, or with --from."""
+        if loaded.provocation is not None:
+            raise UsageError(
+                f"--checkpoints: the scenario {loaded.name} has a table [scenario], whose state is not divided: "
+                "set its checkpoint_interval"
+            )
+        if start is not None:
+            raise UsageError(f"--from {start}: with --checkpoints, a run begins at the newest checkpoint there")
 
 
 @contextmanager
@@ -118,7 +127,7 @@ def workers_beside(
                 raise UsageError(f"{path} is of tick {tick:,}: expected a later last tick, got {last_tick:,}")
             if not quiet:
                 say(f"resumed {cluster.simulation_id} from {path} at tick {tick:,}, {counted(workers, 'worker')}")
-        with _checkpoints_on_demand(cluster):
+        with checkpoints_on_demand(cluster.request_checkpoint):
             try:
                 yield (
                     attrs.evolve(loaded, world=attrs.evolve(loaded.world, make=lambda _: cluster.simulation)),
@@ -131,13 +140,11 @@ def workers_beside(
 
 
 @contextmanager
-def _checkpoints_on_demand(cluster: OrganismCluster) -> Iterator[None]:
-    def request(_: int, __: FrameType | None) -> None:
-        cluster.request_checkpoint()
-
-    before = signal.signal(signal.SIGUSR1, request)
-    if getattr(before, "came", False):  # While the command began, see simulation_flight_recorder.
-        cluster.request_checkpoint()
+def checkpoints_on_demand(request: Callable[[], None]) -> Iterator[None]:
+    """Have SIGUSR1 ask for a checkpoint in this context; one that came while the command began asks, too."""
+    before = signal.signal(signal.SIGUSR1, lambda *_: request())
+    if getattr(before, "came", False):  # See simulation_flight_recorder.
+        request()
     try:
         yield
     finally:

@@ -52,7 +52,8 @@ def _is_of_shards(folder: Path) -> bool:
 
 
 def _join(folder: Path) -> Path:
-    from replayer.timeline.shards.shard_parts import ShardParts, ShardTapesError  # noqa: PLC0415 - only for shards
+    from recorder.scenarios.shards.checked_manifest import ShardTapesError  # noqa: PLC0415 - only for shards
+    from replayer.timeline.shards.shard_parts import ShardParts  # noqa: PLC0415
     from replayer.timeline.shards.whole_tape import write_whole  # noqa: PLC0415
 
     place = Path(tempfile.mkdtemp(prefix="replay-shards-"))
@@ -68,8 +69,11 @@ def _join(folder: Path) -> Path:
     shards_folder(whole).symlink_to(folder.absolute())  # So that a desync names its shard.
     _joined[whole] = folder
     print_as(str(whole), str(folder))
-    ticks = counted(parts.last_tick - parts.first_tick + 1, "tick")
-    say_on_stderr(f"{whole.name} is missing: joined from the shards in {folder}, {ticks} with the hashes of the whole")
+    if parts.first_tick < parts.last_tick:  # A checkpoint never had a tape of the whole.
+        ticks = counted(parts.last_tick - parts.first_tick + 1, "tick")
+        say_on_stderr(
+            f"{whole.name} is missing: joined from the shards in {folder}, {ticks} with the hashes of the whole"
+        )
     return whole
 
 

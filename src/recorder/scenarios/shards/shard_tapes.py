@@ -30,18 +30,18 @@ from sim.kernel.state import State
 from sim.sharding import PartedPlan, ShardRun, Stripes
 
 
-class _Part:
+class ShardPart:
     """The part of one shard as a simulation: each step takes it out of the whole state, which another one advances."""
 
     def __init__(self, plan: PartedPlan, whole: State, stripes: Stripes, shard: int) -> None:
-        self._plan, self._whole, self._stripes, self._shard = plan, whole, stripes, shard
+        self._plan, self._whole, self.stripes, self._shard = plan, whole, stripes, shard
         self.state = State(plan.part_schema(whole, stripes, shard))
         self.step(None)
 
     def step(self, inputs: Any) -> None:
         """Take the part out of the whole state."""
         del inputs
-        self._plan.write_part(self._whole, self._stripes, self._shard, self.state)
+        self._plan.write_part(self._whole, self.stripes, self._shard, self.state)
 
 
 class ShardTapes:
@@ -60,7 +60,7 @@ class ShardTapes:
         self._recorders = [
             Recorder.beginning_at(
                 folder / shard_tape_name(shard),
-                _Part(plan, state, self._stripes, shard),
+                ShardPart(plan, state, self._stripes, shard),
                 tick,
                 attrs.evolve(options, notes={"shard": shard, "shards": self._stripes.count, "whole": dict(meta)}),
             )

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,32 +10,25 @@ from typing import Any
 import attrs
 
 from recorder.errors import RecordingError
-from recorder.format.blocks.file_header import RUN_ID_BYTES
 from recorder.location.shards_manifest import (
     FOLDER_SUFFIX,
     MANIFEST_NAME,
     MANIFEST_VERSION,
-    digest_of,
     shard_tape_name,
     shards_folder,
 )
+from recorder.scenarios.shards.checked_manifest import (
+    ShardTapesError,
+    joined,
+    plan_of,
+    read_manifest,
+    stripes_of,
+    tapes_of,
+)
 from replayer.tape.tape import Tape
 from replayer.timeline.timeline import Timeline
-from sim.kernel.registry import UnknownWorldError, find_world
 from sim.kernel.state import Snapshot, State
-from sim.sharding import PartedPlan, ShardsError, Stripes
-
-_FOREIGN_PARTS = (
-    LookupError,
-    ValueError,
-    TypeError,
-    OverflowError,
-    MemoryError,
-)  # What joining parts of no run raises.
-
-
-class ShardTapesError(ValueError):
-    """The tapes of the shards cannot be used; the message says why, in one line."""
+from sim.sharding import PartedPlan, Stripes
 
 
 @attrs.frozen
@@ -107,16 +98,16 @@ class ShardParts:
         folder = shards_folder(path)
         if not folder.exists():
             return None
-        manifest = _read_manifest(folder / MANIFEST_NAME)
+        manifest = read_manifest(folder / MANIFEST_NAME)
         with Tape(path) as tape:
             _ensure_same_run(folder, manifest, tape)
-            plan = _plan_of(tape.meta)
+            plan = plan_of(tape.meta)
         return ShardParts._checked(folder, manifest, plan)
 
     @staticmethod
     def alone(folder: Path) -> tuple[ShardParts, WholeFacts]:
         """Return those of a folder, without the tape of the whole, and what they say of it. Raises as beside does."""
-        manifest = _read_manifest(folder / MANIFEST_NAME)
+        manifest = read_manifest(folder / MANIFEST_NAME)
         if manifest["version"] < MANIFEST_VERSION:
             whole = folder.with_name(folder.name.removesuffix(FOLDER_SUFFIX))
             raise ShardTapesError(
@@ -129,20 +120,13 @@ class ShardParts:
             meta = tape.meta.get("notes", {}).get("whole")
         if not isinstance(meta, dict):
             raise ShardTapesError(f"{first} is not the tape of a shard: it does not describe the whole")
-        return ShardParts._checked(folder, manifest, _plan_of(meta)), WholeFacts(manifest["run_id"], meta)
+        return ShardParts._checked(folder, manifest, plan_of(meta)), WholeFacts(manifest["run_id"], meta)
 
     @staticmethod
     def _checked(folder: Path, manifest: dict[str, Any], plan: PartedPlan) -> ShardParts:
         """Return the parts of a folder. Raises ShardTapesError unless they are those that the manifest names."""
-        stripes, paths = _stripes_of(folder / MANIFEST_NAME, manifest, plan), []
-        for shard, entry in enumerate(manifest["tapes"]):
-            one = folder / shard_tape_name(shard)
-            if not one.is_file():
-                raise ShardTapesError(f"{one} is missing")
-            if one.stat().st_size != entry["bytes"] or digest_of(one) != entry["blake2b"]:
-                raise ShardTapesError(f"{one} is not the file that the manifest names: its content has changed")
-            paths.append(one)
-        parts = ShardParts(tuple(paths), stripes, manifest["first_tick"], manifest["last_tick"], plan)
+        stripes, paths = stripes_of(folder, manifest, plan), tapes_of(folder, manifest)
+        parts = ShardParts(paths, stripes, manifest["first_tick"], manifest["last_tick"], plan)
         if f"{parts.whole_at(parts.last_tick).hash():016x}" != manifest["last_hash"]:
             raise ShardTapesError(f"{folder} holds no whole: its tapes together have another state at the last tick")
         return parts
@@ -168,10 +152,7 @@ class ShardParts:
 
     def joined(self, parts: Sequence[Snapshot]) -> State:
         """Return the whole state from the parts of all shards. Raises ShardTapesError if they are not those of one run."""
-        try:
-            return self.plan.join_parts(parts)
-        except _FOREIGN_PARTS:
-            raise ShardTapesError(f"{self.paths[0].parent} holds tapes that are not of the shards of one run") from None
+        return joined(self.paths[0].parent, self.plan, parts)
 
     @contextmanager
     def _parts_at(self, tick: int) -> Iterator[list[Snapshot]]:
@@ -184,51 +165,6 @@ class ShardParts:
         yield parts
 
 
-def _read_manifest(path: Path) -> dict[str, Any]:
-    try:
-        manifest: Any = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ShardTapesError(
-            f"{path} is missing: the run did not end, so the tapes of its shards are not used"
-        ) from None
-    except (OSError, ValueError, RecursionError) as error:
-        raise ShardTapesError(f"{path} cannot be read: {error}") from None
-    match manifest:
-        case {"version": int(version)} if not 1 <= version <= MANIFEST_VERSION:
-            raise ShardTapesError(f"{path} has version {version}: expected 1 to {MANIFEST_VERSION}")
-        case {"version": int(version)} if version > 1 and not _is_run_id(manifest.get("run_id")):
-            raise ShardTapesError(f"{path} is not a manifest of shards: expected the id of a run")
-        case {
-            "version": int(), "first_tick": int(), "last_tick": int(), "last_hash": str(), "halo": int(),
-            "cuts": [*_], "tapes": [_, *_] as tapes,
-        } if all(map(_is_entry, tapes)):  # fmt: skip
-            return dict(manifest)
-    raise ShardTapesError(f"{path} is not a manifest of shards")
-
-
-def _is_run_id(text: Any) -> bool:
-    return isinstance(text, str) and re.fullmatch(rf"[0-9a-f]{{{2 * RUN_ID_BYTES}}}", text) is not None
-
-
-def _is_entry(entry: Any) -> bool:
-    match entry:
-        case {"name": str(), "bytes": int(), "blake2b": str()}:
-            return True
-    return False
-
-
-def _stripes_of(path: Path, manifest: dict[str, Any], plan: PartedPlan) -> Stripes:
-    """The stripes of the plan, for as many shards as there are tapes: the manifest has to name the same."""
-    try:
-        stripes = plan.stripes(len(manifest["tapes"]))
-    except ShardsError:
-        stripes = None
-    named = [entry["name"] for entry in manifest["tapes"]], manifest["cuts"], manifest["halo"]
-    if stripes is None or named != ([*map(shard_tape_name, range(stripes.count))], [*stripes.cuts], stripes.halo):
-        raise ShardTapesError(f"{path} is damaged: it divides the world in another way than the world itself does")
-    return stripes
-
-
 def _ensure_same_run(folder: Path, manifest: dict[str, Any], tape: Tape) -> None:
     try:
         last_hash = f"{tape.state_hash(manifest['last_tick']):016x}"
@@ -236,19 +172,6 @@ def _ensure_same_run(folder: Path, manifest: dict[str, Any], tape: Tape) -> None
         last_hash = None
     if last_hash != manifest["last_hash"]:
         raise ShardTapesError(f"{folder} belongs to another run: its hash at tick {manifest['last_tick']} differs")
-
-
-def _plan_of(meta: Mapping[str, Any]) -> PartedPlan:
-    match meta.get("world"):
-        case {"name": str(name), "config": dict(config)}:
-            try:
-                make = find_world(name).shard_plan
-                if make is not None:
-                    plan: PartedPlan = make(config)
-                    return plan
-            except (UnknownWorldError, ValueError) as error:
-                raise ShardTapesError(f"the world of the tape cannot be divided: {error}") from None
-    raise ShardTapesError("the world of the tape does not run in shards")
 
 
 def differing_shards(path: Path, tick: int, replayed: Snapshot) -> DifferingShards:

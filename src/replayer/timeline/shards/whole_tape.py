@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from recorder.format.blocks.frame import Frame
+from recorder.scenarios.shards.checked_manifest import ShardTapesError
 from recorder.storage.tape_copy import TapeCopy
 from replayer.tape.tape import Tape
-from replayer.timeline.shards.shard_parts import ShardParts, ShardTapesError, WholeFacts
+from replayer.timeline.shards.shard_parts import ShardParts, WholeFacts
 from replayer.timeline.timeline import Timeline
 from sim.kernel.plain_data import decode_plain, encode_plain
 from sim.kernel.state import State

@@ -13,7 +13,8 @@ from sharded_runs import record_in_shards
 
 import replayer.commands.main
 from recorder.location.shards_manifest import digest_of, shards_folder
-from replayer.timeline.shards.shard_parts import ShardParts, ShardTapesError
+from recorder.scenarios.shards.checked_manifest import ShardTapesError
+from replayer.timeline.shards.shard_parts import ShardParts
 from sim.scenario.scenario_file import load_scenario
 from sim.worlds.meadow import WORLD, Meadow
 from sim.worlds.meadow.shards.stripe import Stripe
