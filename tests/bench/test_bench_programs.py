@@ -191,8 +191,21 @@ def test_shrinking(tmp_path: Path) -> None:
 @pytest.mark.seldom(0.15)
 def test_sharding(tmp_path: Path) -> None:
     """The path, the processes and the state of one size."""
-    run(tmp_path, "sharding.py", "--quick", "--json", "sharding.json", figures=False)
+    rows = [{"engine": "pipes", "shards": 2, "bytes": size, "processor": 1, "least": size} for size in (1, 9)]
+    (tmp_path / "exchanges.json").write_text(json.dumps({"rows": rows}))
+    run(tmp_path, "sharding.py", "--quick", "--exchanges", "exchanges.json", "--json", "sharding.json", figures=False)
     (result,) = json.loads((tmp_path / "sharding.json").read_text())["results"]
     assert {kind: [*result[kind]] for kind in ("path", "processes", "state")} == {
         "path": ["2"], "processes": ["2"], "state": ["2"],
     }  # fmt: skip
+
+
+@pytest.mark.seldom(0.15)
+def test_shard_exchanges(tmp_path: Path) -> None:
+    """Pipes and actors, for each number of shards and size."""
+    few = ("--shards", "2", "--bytes", "10", "100", "--steps", "4")
+    run(tmp_path, "shard_exchanges.py", *few, "--json", "exchanges.json", figures=False)
+    rows = json.loads((tmp_path / "exchanges.json").read_text())["rows"]
+    assert [(row["engine"], row["bytes"]) for row in rows] == [
+        ("pipes", 10), ("actors", 10), ("pipes", 100), ("actors", 100),
+    ]  # fmt: skip

@@ -7,9 +7,13 @@ Worlds are scaled from the scenario large. For each number of shards three times
   state     the same, and the whole state put together from the pieces: what a recording takes, which hashes each tick
   work      the processor time of all of these processes and this one, for the last of these three, as a mean
 The others are medians; the runs take turns, a tick each. A busy machine lengthens the times of processes most, since each
-exchange waits for the last of them; path and work do not depend on what else runs.
+exchange waits for the last of them; path and work do not depend on what else runs. --path-only leaves the processes out.
 
-    python tools/bench/sharding.py [--sides N ...] [--shards N ...] [--ticks N] [--quick] [--json FILE]
+With --exchanges FILE, made by shard_exchanges.py --json, it also prints the model of a tick in N shards with a core for each: the
+path, the exchanges at the price of the engine, and the whole state, made by the slowest piece and put together by one process.
+
+    python tools/bench/sharding.py [--sides N ...] [--shards N ...] [--ticks N] [--path-only] [--exchanges FILE]
+                                   [--quick] [--json FILE]
 """
 
 from __future__ import annotations
@@ -24,6 +28,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +55,8 @@ class Result:
         one: a tick in one process.
         one_thread: the time of its thread, with which the path is compared.
         path, processes, state, work: see the module.
+        exchanges, message_bytes: of a tick, and of a message between two shards; means.
+        whole: the slowest piece, and the whole state put together in this process: milliseconds of the thread.
     """
 
     side: int
@@ -59,6 +66,9 @@ class Result:
     processes: dict[int, float] = attrs.field(factory=dict)
     state: dict[int, float] = attrs.field(factory=dict)
     work: dict[int, float] = attrs.field(factory=dict)
+    exchanges: dict[int, float] = attrs.field(factory=dict)
+    message_bytes: dict[int, float] = attrs.field(factory=dict)
+    whole: dict[int, float] = attrs.field(factory=dict)
 
 
 def scaled(side: int) -> dict[str, Any]:
@@ -73,20 +83,26 @@ def scaled(side: int) -> dict[str, Any]:
 
 
 class CriticalPath:
-    """Shards in turn in this process; the time of the slowest of each segment counts."""
+    """Shards in turn in this process; the time of the slowest of each segment counts.
+
+    Attributes:
+        exchanges, message_bytes, whole: of each step, as those of Result.
+    """
 
     def __init__(self, plain: dict[str, Any], count: int) -> None:
-        plan = MeadowPlan.of(plain)
-        stripes = plan.stripes(count)
-        self._shards = [plan.shard(number, stripes) for number in range(count)]
-        whole = Meadow(plain).state.snapshot()
+        self._plan = MeadowPlan.of(plain)
+        self._stripes = self._plan.stripes(count)
+        self._shards = [self._plan.shard(number, self._stripes) for number in range(count)]
+        self._state = Meadow(plain).state
+        whole = self._state.snapshot()
         for shard in self._shards:
             shard.load(whole)
+        self.exchanges, self.message_bytes, self.whole = list[float](), list[float](), list[float]()
 
     def step(self, inputs: Any) -> float:
         """Advance by a tick; return the milliseconds of the path."""
         steps: list[Exchange] = [shard.step(StepOrder(inputs)) for shard in self._shards]
-        total = 0.0
+        total, sent, exchanges = 0.0, list[int](), 0
         inboxes: list[list[Any] | None] = [None] * len(steps)
         while True:
             slowest, outboxes = 0.0, []
@@ -97,8 +113,29 @@ class CriticalPath:
                 slowest = max(slowest, time.thread_time() - begun)
             total += slowest
             if not outboxes:
-                return total * 1e3
+                break
+            exchanges += 1
+            sent += [
+                len(ForkingPickler.dumps(message))
+                for number, outbox in enumerate(outboxes)
+                for other, message in enumerate(outbox)
+                if other != number
+            ]
             inboxes = [list(messages) for messages in zip(*outboxes, strict=True)]
+        self.exchanges.append(exchanges)
+        self.message_bytes.append(sum(sent) / max(len(sent), 1))
+        self._put_together()
+        return total * 1e3
+
+    def _put_together(self) -> None:
+        slowest, pieces = 0.0, []
+        for shard in self._shards:
+            begun = time.thread_time()
+            pieces.append(shard.piece())
+            slowest = max(slowest, time.thread_time() - begun)
+        begun = time.thread_time()
+        self._plan.assemble(self._state, self._stripes, pieces)
+        self.whole.append((slowest + time.thread_time() - begun) * 1e3)
 
 
 def processor_s(engine: ShardProcesses) -> float:
@@ -121,7 +158,7 @@ def timed(step: Callable[[Any], Any], clock: Callable[[], float] = time.perf_cou
     return run
 
 
-def measure(side: int, counts: list[int], ticks: int) -> Result:
+def measure(side: int, counts: list[int], ticks: int, *, path_only: bool = False) -> Result:
     """Measure one size."""
     plain = scaled(side)
     inputs_at = WORLD.inputs(plain)
@@ -130,8 +167,11 @@ def measure(side: int, counts: list[int], ticks: int) -> Result:
         ("one_thread", 1): timed(Meadow(plain).step, time.thread_time),
     }
     meadows, engines, work = [], dict[int, ShardProcesses](), dict[int, float]()
+    paths = {count: CriticalPath(plain, count) for count in counts}
     for count in counts:
-        runs["path", count] = CriticalPath(plain, count).step
+        runs["path", count] = paths[count].step
+        if path_only:
+            continue
         bare = ShardedMeadow(plain, count, engine=ShardProcesses())
         engines[count] = ShardProcesses()
         whole = ShardedMeadow(plain, count, engine=engines[count])
@@ -153,6 +193,10 @@ def measure(side: int, counts: list[int], ticks: int) -> Result:
     for (kind, count), median in medians.items():
         if kind in ("path", "processes", "state"):
             getattr(result, kind)[count] = median
+    for count, path in paths.items():
+        result.exchanges[count] = statistics.mean(path.exchanges[UNCOUNTED_TICKS:])
+        result.message_bytes[count] = statistics.mean(path.message_bytes[UNCOUNTED_TICKS:])
+        result.whole[count] = statistics.median(path.whole[UNCOUNTED_TICKS:])
     result.work = {count: seconds * 1e3 / ticks for count, seconds in work.items()}
     return result
 
@@ -171,11 +215,13 @@ class Unassembled(MeadowPlan):
 
 def table_of(results: list[Result]) -> Table:
     """The times, and how many times as fast as one process each is."""
-    table = Table("cells", "one process", "shards", "path", "processes", "with the state", "work")
+    table = Table(
+        "cells", "one process", "shards", "path", "exchanges", "message", "whole", "processes", "state", "work"
+    )
     for result in results:
         for count in result.path:
             shown = [
-                f"{times[count]:.1f} ms, {one / times[count]:.2f} ×"
+                f"{times[count]:.1f} ms, {one / times[count]:.2f} ×" if count in times else "-"
                 for one, times in (
                     (result.one_thread, result.path),
                     (result.one, result.processes),
@@ -183,7 +229,35 @@ def table_of(results: list[Result]) -> Table:
                     (result.one_thread, result.work),
                 )
             ]
-            table.add_row(f"{result.side}²", f"{result.one:.1f} ms", str(count), *shown)
+            sent = f"{result.exchanges[count]:.1f}", f"{result.message_bytes[count] / 1e3:.1f} kB"
+            own = f"{result.side}²", f"{result.one_thread:.1f} ms", str(count), shown[0], *sent
+            table.add_row(*own, f"{result.whole[count]:.1f} ms", *shown[1:])
+    return table
+
+
+def exchange_ms(rows: list[dict[str, Any]], engine: str, count: int, size_bytes: float) -> float:
+    """The least time of an exchange on an engine, between the measured sizes of messages, of the nearest number of shards."""
+    own = [row for row in rows if row["engine"] == engine]
+    nearest = min({row["shards"] for row in own}, key=lambda shards: abs(shards - count))
+    points = sorted((row["bytes"], row["least"]) for row in own if row["shards"] == nearest)
+    (small, base), (large, more) = points[0], points[-1]
+    return float(base + max(more - base, 0.0) * size_bytes / (large - small))
+
+
+def model_of(results: list[Result], rows: list[dict[str, Any]]) -> Table:
+    """A tick in N shards with a core for each, on each engine, and how many times as fast as one process."""
+    engines = sorted({row["engine"] for row in rows})
+    table = Table("cells", "one process", "shards", *engines)
+    for result in results:
+        for count in result.path:
+            times = [
+                result.path[count]
+                + result.whole[count]
+                + result.exchanges[count] * exchange_ms(rows, engine, count, result.message_bytes[count])
+                for engine in engines
+            ]
+            shown = [f"{tick:.1f} ms, {result.one_thread / tick:.2f} ×" for tick in times]
+            table.add_row(f"{result.side}²", f"{result.one_thread:.1f} ms", str(count), *shown)
     return table
 
 
@@ -193,6 +267,8 @@ def main() -> int:
     parser.add_argument("--sides", nargs="+", type=int, default=[128, 256, 512, 1024])
     parser.add_argument("--shards", nargs="+", type=int, default=[1, 2, 4])
     parser.add_argument("--ticks", type=int, default=20)
+    parser.add_argument("--path-only", action="store_true", help="without processes")
+    parser.add_argument("--exchanges", type=Path, help="what shard_exchanges.py --json has measured")
     parser.add_argument("--quick", action="store_true", help="one small size, few ticks")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
@@ -201,8 +277,10 @@ def main() -> int:
     console = Console()
     results = []
     for side in arguments.sides:
-        results.append(measure(side, arguments.shards, arguments.ticks))
+        results.append(measure(side, arguments.shards, arguments.ticks, path_only=arguments.path_only))
         console.print(table_of(results[-1:]))
+    if arguments.exchanges:
+        console.print(model_of(results, json.loads(arguments.exchanges.read_text())["rows"]))
     if arguments.json:
         facts = {"cores": os.cpu_count(), "python": platform.python_version()}
         arguments.json.write_text(json.dumps({**facts, "results": [attrs.asdict(result) for result in results]}))
