@@ -20,6 +20,7 @@ from sim.sharding import Piece
 from sim.worlds.meadow.shards.meadow_shard import StepOrder
 
 from oracle.command_lines import assert_one_line, files, run
+from ray_cluster import alone
 
 
 @pytest.fixture(autouse=True)
@@ -69,7 +70,9 @@ def test_the_tape_is_that_of_one_process(capsys: pytest.CaptureFixture[str]) -> 
 def test_shards_on_a_ray_that_is_started_for_the_command() -> None:
     """The tape is that of one process; a Ray that is not there is one line."""
     command = [sys.executable, "-m", "recorder", "run", "boom-and-crash", "--ticks", "6", "--shards", "2", "--engine"]
-    finished = subprocess.run([*command, "ray", "-q", "-o", "many.tape"], capture_output=True, text=True, check=False)
+    finished = subprocess.run(
+        alone(*command, "ray", "-q", "-o", "many.tape"), capture_output=True, text=True, check=False
+    )
     assert (finished.returncode, finished.stdout) == (0, ""), finished.stderr
     assert record("run boom-and-crash --ticks 6 -q -o one.tape") == 0
     assert run(replayer.commands.main.main, "diff one.tape many.tape.shards") == 0

@@ -27,6 +27,11 @@ def why_not_alone() -> str | None:
     return None if tried.returncode == 0 else tried.stderr.strip() or "unshare failed"
 
 
+def alone(*command: str) -> list[str]:
+    """A command in a network namespace of its own, with loopback alone, where this machine allows one; else as it is."""
+    return [*ALONE, *command] if why_not_alone() is None else [*command]
+
+
 @contextmanager
 def ray_pool(
     folder: Path,

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from project_paths import ROOT
+from ray_cluster import alone
 
 PROGRAM = """
 import os, signal, sys
@@ -46,7 +47,7 @@ def test_states_and_deaths_on_ray(tmp_path: Path, tmp_path_factory: pytest.TempP
     pytest.importorskip("ray")
     paths = [str(ROOT / "src"), str(ROOT / "tests" / "support"), *sys.path]
     finished = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(tmp_path / "whole"), str(tmp_path_factory.mktemp("ray"))],
+        alone(sys.executable, "-c", PROGRAM, str(tmp_path / "whole"), str(tmp_path_factory.mktemp("ray"))),
         env={**os.environ, "RAY_USAGE_STATS_ENABLED": "0", "PYTHONPATH": os.pathsep.join(filter(None, paths))},
         capture_output=True,
         text=True,

@@ -22,6 +22,7 @@ from sim.sharding import ShardLostError, ShardRun
 from sim.worlds.meadow import WORLD
 
 from project_paths import ROOT
+from ray_cluster import alone
 
 
 class NoMachineLeft(ProcessEngine):
@@ -127,11 +128,11 @@ print("as one process")
 
 
 def test_shards_on_ray(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """A shard is killed; Ray is started for it, and ended. Skipped where Ray is not installed."""
+    """A shard is killed; Ray is started for it without a network, and ended. Skipped where Ray is not installed."""
     pytest.importorskip("ray")
     paths = [str(ROOT / "src"), str(ROOT / "tests" / "support"), *sys.path]
     finished = subprocess.run(
-        [sys.executable, "-c", ON_RAY, str(tmp_path_factory.mktemp("ray"))],
+        alone(sys.executable, "-c", ON_RAY, str(tmp_path_factory.mktemp("ray"))),
         env={**os.environ, "RAY_USAGE_STATS_ENABLED": "0", "PYTHONPATH": os.pathsep.join(filter(None, paths))},
         capture_output=True,
         text=True,
