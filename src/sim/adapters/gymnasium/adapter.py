@@ -194,7 +194,6 @@ class GymnasiumSimulation(KeepsItsAttempts, ProvedSimulation, CountsEpisodes):
         return self._act(inputs)
 
     def _act(self, action: Any) -> Any:
-        """Make the step, and hold what it returned."""
         spaces = self._spaces
         spaces.left = left = spaces.left - 1
         if left > 0:
