@@ -47,19 +47,7 @@ POSITION_SHARE = 4  # A position to resume at is noted when a quarter of the shu
 OUTCOME = "outcome"
 SAMPLED = (TRANSITIONS, "pairs", "states")
 # Of transitions, by default: the others may miss values, which arrays cannot.
-ALWAYS_THERE = (
-    "run",
-    "episode",
-    "step",
-    "tick",
-    "agent",
-    "obs*",
-    "action*",
-    "reward*",
-    "next*",
-    "terminated",
-    "truncated",
-)
+PRESENT = ("run", "episode", "step", "tick", "agent", "obs*", "action*", "reward*", "next*", "terminated", "truncated")
 
 Sample = dict[str, Any]  # Arrays, NumPy numbers, texts.
 
@@ -161,7 +149,7 @@ def samples(
         assert task.columns is not None
         inspected.notes.extend(plan.noted())
         if order.columns is None:
-            order = attrs.evolve(order, columns=(*ALWAYS_THERE, *task.columns.always_there()))
+            order = attrs.evolve(order, columns=(*PRESENT, *task.columns.always_there()))
     else:
         cut = make_parts(sources, task.request, PART_STRIDES * request.stride)
     parts = [
