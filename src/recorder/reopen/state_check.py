@@ -53,7 +53,7 @@ class StateCheck:
         if changes is None or not frame.link:
             self._identity = identity_of(state.hash())
         else:
-            self._identity = self._hash_chain.extend(self._identity, changes.by_field(state.layout))
+            self._identity = self._hash_chain.extend_by(self._identity, changes)
         self.is_matching = self._identity == frame.identity
 
     def difference(self, frame: Frame) -> tuple[int, int] | None:

@@ -14,8 +14,10 @@ import attrs
 import lz4.block
 
 from recorder.format.blocks.changes_block import ChangeEncoder, decode_changes
+from recorder.format.blocks.large.change_planes import many_changes_payload
 from recorder.session.change_source import find_source
 from recorder.settings import ChangeTracking, Mode
+from sim.kernel.changes.many_changes import ManyChanges
 from sim.kernel.changes.row_changes import UnmarkedWriteError
 from sim.kernel.changes.tick_changes import TickChanges, TickSource, flat_words
 from sim.kernel.exactness import Level, level_of
@@ -90,8 +92,11 @@ def _measure(simulation: Any, inputs: Callable[[int, State], Any], changes: Chan
             source.reset(simulation.state)
             encoder, waiting = _encoder(source, simulation.state), []
         else:
+            if waiting and isinstance(taken, ManyChanges):  # A block of its own.
+                _weigh(measured, encoder, waiting, simulation.state)
+                waiting = []
             waiting.append(taken)
-        if len(waiting) == TICKS_OF_A_BLOCK:
+        if len(waiting) == TICKS_OF_A_BLOCK or isinstance(taken, ManyChanges):
             _weigh(measured, encoder, waiting, simulation.state)
             waiting = []
         if time.monotonic() - begun_s > REHEARSAL_S:
@@ -115,7 +120,11 @@ def _take(source: Any, state: State) -> TickChanges | None:
 
 def _weigh(measured: _Measured, encoder: ChangeEncoder, waiting: list[TickChanges], state: State) -> None:
     """Add the stored size of these changes, and the time to apply them."""
-    stored = lz4.block.compress(bytes(encoder.encode(1, waiting)))
+    (many, *_) = waiting
+    payload = (
+        many_changes_payload(encoder, 1, many).joined() if isinstance(many, ManyChanges) else encoder.encode(1, waiting)
+    )
+    stored = lz4.block.compress(bytes(payload))
     measured.stored_bytes += len(stored)
     words = flat_words(state.arena.copy(), state.layout)
     start_s = time.perf_counter()

@@ -9,12 +9,12 @@ Invariants:
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import attrs
 
-from recorder.format.blocks.full_keyframe import Changes, gather_changes
+from recorder.format.blocks.full_keyframe import Changes, copied_bytes, gather_changes
 from recorder.recording_options import RecordingOptions
 from recorder.session.blame_hashes import records_field_hashes
 from recorder.session.canonical_reload import loads_at_keyframes
@@ -28,10 +28,14 @@ from recorder.settings import TICKS_MAX
 from recorder.storage.parallel_copy import copy_side_by_side
 from recorder.writer.jobs import Baseline, KeyframeJob
 from recorder.writer.writer import Writer
-from sim.kernel.state import Snapshot
+from sim.kernel.marks import Rows
+from sim.kernel.state import Bytes, Snapshot
 
 GROWING_SHARE = 2  # A half of the ticks so far: the distance of keyframes, up to keyframe_interval_max_ticks.
 MARKED_FULL_BYTES_MIN = 1 << 20  # Copying a smaller state is faster than finding the marked rows.
+# From this size of a state on, memory decides: where the changes of each tick are recorded, no copy for a keyframe is made
+# while many changes wait, and none but a full one that takes more than half a state.
+LARGE_STATE_BYTES = 64 << 20
 
 
 class KeyframePolicy:
@@ -68,6 +72,8 @@ class KeyframePolicy:
         self._written = WrittenRows.of(sources, simulation.state, tick, wanted=settings.writes)
         self._logs_changes = outputs is not None and outputs.logs_changes
         self._keeps_words = outputs is not None and outputs.keeps_words
+        if outputs is not None:
+            outputs.make_room_by(self._make_room)
         self._load = loads_at_keyframes(simulation)
         self._rotation = RotationPolicy(settings, writer, tick)
         budget_ms, after_ms = settings.seek_budget_ms, settings.keyframe_after_ms
@@ -116,10 +122,25 @@ class KeyframePolicy:
             self.defer(tick)
             raise
 
+    def _make_room(self, size_bytes: int) -> None:
+        """Make room for the changes of a tick: wait for those before, and discard the baseline if they are very many.
+
+        A delta would take as much as they do, and hardly less than a full keyframe.
+        """
+        self._writer.wait_for_changes(keyframes=True)
+        self._writer.buffers.clear()
+        if size_bytes > self._tracked.layout.size_bytes // 2:
+            self._force_full, self._baseline.snapshot = True, None
+
     def _put_due(self, tick: int, state_hash: int, *, wants_full: bool) -> None:
         start_ns = time.perf_counter_ns() - (self.check.taken_ns if self.check is not None else 0)
         self.next_tick = tick + self._interval_at(tick)
         self._number += 1
+        # A source that needs the baseline would not find its memory changed.
+        has_own = not self._source.needs_baseline
+        is_large = self._logs_changes and has_own and self._simulation.state.layout.size_bytes >= LARGE_STATE_BYTES
+        if is_large:
+            self._writer.wait_for_changes(keyframes=False)
         if not self._writer.has_room_for_keyframe(wait=self._settings.deterministic):
             self.skipped += 1
             self._was_skipped = True
@@ -137,16 +158,29 @@ class KeyframePolicy:
         is_full = rotate or self._number % self._settings.full_every == 0 or self._was_skipped
         # For a large state the writer builds the full keyframe from the one before and the rows marked since.
         is_marked = not self._source.needs_baseline and state.layout.size_bytes >= MARKED_FULL_BYTES_MIN
-        if self._force_full or wants_full or not fits or (is_full and not is_marked):
-            memory = self._writer.buffers.take(state.layout.size_bytes)
+        fields: Mapping[str, Rows | None] | None = None
+        if not (self._force_full or wants_full or not fits or (is_full and not is_marked)):
+            fields = self._source.changed_fields(saves_memory=is_large)
+        if fields is None or (is_large and 2 * copied_bytes(state.layout, fields) > state.layout.size_bytes):
+            memory = self._memory_of_baseline() if is_large else None
+            if memory is None:
+                memory = self._writer.buffers.take(state.layout.size_bytes)
             copy_side_by_side([(memory, state.arena)])
             self.put_whole(tick, state_hash, Snapshot(state.layout, memory), rotate=rotate)
         else:
-            fields = self._source.changed_fields()
             changes = gather_changes(state.arena, state.layout, fields, self._writer.buffers.take, copy_side_by_side)
             self._put_changes(tick, state_hash, changes, is_full=is_full, rotate=rotate)
         if self.budget is not None:
             self.budget.note_keyframe(start_ns)
+
+    def _memory_of_baseline(self) -> Bytes | None:
+        """Take the memory of the baseline, if it has the size of the state: there is none for a second copy."""
+        self._writer.wait_for_changes(keyframes=True)
+        before, self._force_full, self._baseline.snapshot = self._baseline.snapshot, True, None
+        if before is None or len(before.arena) != self._tracked.layout.size_bytes:
+            return None
+        before.arena.flags.writeable = True  # No one else has the snapshot.
+        return before.arena
 
     def _put_changes(self, tick: int, state_hash: int, changes: Changes, *, is_full: bool, rotate: bool) -> None:
         """Put a keyframe that is given by the changes since the baseline."""
@@ -217,5 +251,6 @@ class KeyframePolicy:
     def close(self) -> None:
         """Stop tracking changes."""
         self._source.close()
+        self._baseline = Baseline(self._baseline.layout)  # What is left in the writer is the last reference.
         if self._written is not None:
             self._written.close()

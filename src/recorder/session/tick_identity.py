@@ -21,7 +21,7 @@ class TickHashChain:
             state_hash = state.hash()
             self._hash_chain, self._identity = HashChain(state.layout), identity_of(state_hash)
             return state_hash
-        self._identity = self._hash_chain.extend(self._identity, changes.by_field(state.layout))
+        self._identity = self._hash_chain.extend_by(self._identity, changes)
         return self._identity
 
 

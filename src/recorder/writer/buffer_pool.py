@@ -46,6 +46,10 @@ class BufferPool:
             fresh.fill(0)
             self._free.append(fresh)
 
+    def clear(self) -> None:
+        """Release all free buffers."""
+        self._free.clear()
+
     def give(self, buffer: Bytes) -> None:
         """Give back a buffer that is not used any more."""
         if len(buffer) > KEPT_BUFFER_BYTES_MAX:

@@ -42,7 +42,7 @@ class HandoffQueue:
         self._put_bytes += len(item)
         if self._put_bytes > self._wake_at_bytes:
             self.wake()
-            if self.waiting_bytes > WAITING_BYTES_MAX:
+            if self.waiting_bytes - len(item) > WAITING_BYTES_MAX:  # The item itself may be large: see make_room.
                 self._wait_until(lambda: self.waiting_bytes <= WAITING_BYTES_MAX // 2)
 
     def put_keyframe(self, job: KeyframeJob) -> None:
@@ -59,6 +59,14 @@ class HandoffQueue:
     def has_room_for_keyframe(self) -> bool:
         """Return True if a keyframe may be put now."""
         return self._keyframe_bytes <= KEYFRAME_BYTES_MAX
+
+    def is_nearly_empty(self) -> bool:
+        """Return True if little waits besides keyframes."""
+        return self.waiting_bytes <= WAITING_BYTES_MAX // 2
+
+    def has_little(self) -> bool:
+        """Return True if little waits, and all keyframes are encoded."""
+        return self.is_nearly_empty() and not self._keyframe_bytes
 
     def wake(self) -> None:
         """Wake the writer's thread."""

@@ -97,6 +97,7 @@ class KeyframeEncoder:
         """Note that a delta was put, and release the memory of its rows."""
         assert job.changes is not None
         self._give_back(job.changes)
+        job.changes.release()
         # Deltas grow with the distance. If they grow evenly, a full keyframe at this point minimizes the average size of
         # a keyframe: with F bytes for it and d, 2d, 3d ... for n deltas, (F + d n² / 2) / n is smallest where d n² / 2
         # is F.
@@ -107,6 +108,10 @@ class KeyframeEncoder:
         for memory in changes.taken():
             if bytes_max is None or len(memory) < bytes_max:
                 self._buffers.give(memory)
+
+    def release(self) -> None:
+        """Release the last full keyframe: no other one will be encoded."""
+        self._baseline = None
 
     def forget(self) -> None:
         """Discard the last full keyframe: deltas of it are not possible any more."""

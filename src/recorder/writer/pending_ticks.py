@@ -6,13 +6,17 @@ import bisect
 import itertools
 import time
 
+from recorder.format.blocks.block import BlockKind
 from recorder.format.blocks.changes_block import ChangeEncoder
 from recorder.format.blocks.events_block import encode_events
+from recorder.format.blocks.large.change_planes import many_changes_payload
 from recorder.format.blocks.telemetry_block import Row, encode_telemetry
 from recorder.format.limits import AUX_RAW_BYTES, CHANGES_RAW_BYTES, EVENTS_RAW_BYTES, FRAMES_RAW_BYTES
+from recorder.format.segments.large_group import Group, LargeGroup
 from recorder.format.segments.segment_encoder import Piece, changes_pieces, events_piece, frames_piece, telemetry_piece
 from recorder.writer.jobs import TickOutput
 from recorder.writer.waiting_aux import WaitingAux
+from sim.kernel.changes.many_changes import ManyChanges
 from sim.kernel.changes.tick_changes import TickChanges
 from sim.kernel.state import Snapshot
 
@@ -56,14 +60,21 @@ class WaitingTicks:
             return False
         if self._events and self._events_bytes + len(output.events or b"") > EVENTS_RAW_BYTES:
             return False
-        if self._changes_bytes >= CHANGES_RAW_BYTES:
+        if self._changes_bytes >= CHANGES_RAW_BYTES or (self._frames and isinstance(output.changes, ManyChanges)):
             return False
         return self._frames_bytes + len(output.frame) <= FRAMES_RAW_BYTES
 
     def take(self, output: TickOutput) -> None:
-        """Take the output of the next tick, and its frame."""
+        """Take the output of the next tick, and its frame. Many changes are taken out of it: nothing else keeps them."""
         self._take_output(output)
         self._add_frames([output.frame], len(output.frame))
+        if isinstance(output.changes, ManyChanges):
+            output.changes = None
+
+    @property
+    def is_full(self) -> bool:
+        """True if no other tick may be taken: the changes of the last one are many, and a block of their own."""
+        return bool(self._changes) and isinstance(self._changes[-1], ManyChanges)
 
     def take_frames(self, frames: list[bytes]) -> list[bytes]:
         """Take frames of the next ticks, which have no other output, while there is room; return the rest.
@@ -86,7 +97,7 @@ class WaitingTicks:
         self._frames += frames
         self._frames_bytes += size
 
-    def take_start(self, output: TickOutput) -> list[list[Piece]]:
+    def take_start(self, output: TickOutput) -> list[Group]:
         """Take the output of the tick before the first frame; return the blocks that should be written at once.
 
         These are its events: no step makes them again, so they should not wait.
@@ -95,7 +106,7 @@ class WaitingTicks:
             self._rows.append(output.row)
         tick = self.first_tick - 1
         self.aux.take(tick, output.aux)
-        groups = self.aux.cut(tick, 1)
+        groups: list[Group] = [*self.aux.cut(tick, 1)]
         if output.events is not None:
             groups.insert(0, [events_piece(tick, encode_events(tick, 1, [output.events]))])
         return groups
@@ -114,13 +125,13 @@ class WaitingTicks:
             self._changes.append(output.changes)
             self._changes_bytes += output.changes.size_bytes
 
-    def after_full(self, *, with_events: bool) -> list[list[Piece]]:
+    def after_full(self, *, with_events: bool) -> list[Group]:
         """The blocks after the full keyframe of the last tick that was cut: all sections and, if asked for, its events.
 
         A ring writes the events again there: the file that has them is removed before that one.
         """
         tick = self.first_tick - 1
-        groups = self.aux.whole(tick)
+        groups: list[Group] = [*self.aux.whole(tick)]
         if with_events and self._last_events is not None:
             groups.insert(0, [events_piece(tick, encode_events(tick, 1, [self._last_events]))])
         return groups
@@ -137,10 +148,14 @@ class WaitingTicks:
             self._change_encoder = ChangeEncoder(snapshot.layout, snapshot.arena if keeps_words else None)
         self._lost_changes = False
 
-    def cut(self) -> list[list[Piece]]:
+    def release(self) -> None:
+        """Release the memory for changes: no other ones will be encoded."""
+        self._change_encoder = None
+
+    def cut(self) -> list[Group]:
         """Encode everything that waits as groups of blocks, and clear it."""
         count, first = len(self._frames), self.first_tick
-        groups = [[frames_piece(first, count, b"".join(self._frames))]]
+        groups: list[Group] = [[frames_piece(first, count, b"".join(self._frames))]]
         begin = 0
         for end in range(1, len(self._rows) + 1):
             is_large = (end - begin) * len(self._rows[begin].names) >= TELEMETRY_FIGURES
@@ -151,7 +166,7 @@ class WaitingTicks:
             groups.append([events_piece(first, encode_events(first, count, self._events))])
         groups += self.aux.cut(first, count)
         if self._changes and self._change_encoder is not None:
-            groups.append(changes_pieces(first, self._change_encoder.encode(first, self._changes)))
+            groups.append(self._cut_changes(first, self._change_encoder))
         self.first_tick += count
         self._frames.clear()
         self._rows.clear()
@@ -159,6 +174,12 @@ class WaitingTicks:
         self._changes.clear()
         self._frames_bytes = self._events_bytes = self._changes_bytes = 0
         return groups
+
+    def _cut_changes(self, first: int, encoder: ChangeEncoder) -> Group:
+        many = self._changes[-1]
+        if isinstance(many, ManyChanges):
+            return LargeGroup(BlockKind.CHANGES, many_changes_payload(encoder, first, many), first)
+        return changes_pieces(first, encoder.encode(first, self._changes))
 
 
 def _telemetry(rows: list[Row]) -> Piece:

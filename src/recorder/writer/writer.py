@@ -104,6 +104,15 @@ class Writer(TapeWrites):
             self.wait_until(self._handoff.has_room_for_keyframe)
         return self._handoff.has_room_for_keyframe()
 
+    def wait_for_changes(self, *, keyframes: bool) -> None:
+        """Wait while much of what the ticks have changed waits. Raises WriterFailedError.
+
+        keyframes: wait until all keyframes are encoded, too: nothing of them is in use then.
+        """
+        is_idle = self._handoff.is_nearly_empty if not keyframes else self._handoff.has_little
+        if not is_idle():
+            self.wait_until(is_idle)
+
     def flush(self, *, sync: bool = True) -> None:
         """Return when everything that was put is in the file and, unless syncs are disabled, on stable storage.
 
@@ -210,6 +219,9 @@ class Writer(TapeWrites):
             self._error = error
             self.signal = True
         finally:
+            self._keyframes.release()
+            self._waiting.release()
+            self.buffers.clear()
             self._ended.set()
 
     def _work(self) -> bool:
@@ -258,14 +270,18 @@ class Writer(TapeWrites):
             frames = left
 
     def _take_output(self, item: TickOutput) -> None:
-        self._handoff.count_taken(len(item))
+        size_bytes = len(item)
         if not item.frame:
+            self._handoff.count_taken(size_bytes)
             for group in self._waiting.take_start(item):
                 self._put(group)
             return
         if not self._waiting.has_room_for(item):
             self._cut_frames()
         self._waiting.take(item)
+        if self._waiting.is_full:
+            self._cut_frames()
+        self._handoff.count_taken(size_bytes)  # Many changes are written now, and their memory is free.
 
     def _cut_frames(self) -> None:
         if not self._waiting:

@@ -132,6 +132,17 @@ def test_a_call_that_fails_once_loses_nothing(
             assert files.journal is None
 
 
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("mode", ["events", "changes"])
+@pytest.mark.parametrize("kept", [0.0, 0.5, 1.0])
+def test_large_blocks_are_made_again(monkeypatch: pytest.MonkeyPatch, kept: float, mode: str) -> None:
+    """Blocks that are made while they are written, of keyframes and of many changes: still nothing is lost."""
+    monkeypatch.setattr("recorder.writer.keyframe_encoder.LARGE_PAYLOAD_BYTES", 1)
+    monkeypatch.setattr("recorder.session.keyframe_policy.LARGE_STATE_BYTES", 1)
+    monkeypatch.setattr("sim.kernel.changes.tick_changes.MANY_WORDS", 1)
+    test_a_call_that_fails_once_loses_nothing(monkeypatch, kept, {"durability": "block", "mode": mode})
+
+
 @pytest.mark.parametrize("kept", [0.0, 0.5, 1.0])
 def test_a_call_that_fails_together_with_the_next(monkeypatch: pytest.MonkeyPatch, kept: float) -> None:
     """The append fails, and so does its repair or the retry: still nothing is lost."""

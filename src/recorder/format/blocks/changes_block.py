@@ -39,6 +39,7 @@ import numpy.typing as npt
 from recorder.errors import CorruptError
 from recorder.format.blocks.byte_shuffle import folded, shuffled, unfolded, unshuffled
 from recorder.format.limits import BLOCK_TICKS_MAX, KEYFRAME_RAW_BYTES_MAX
+from sim.kernel.changes.many_changes import has_steps
 from sim.kernel.changes.tick_changes import (
     FieldSteps,
     TickChanges,
@@ -53,8 +54,8 @@ from sim.kernel.schema import Layout, Slot
 Columns = tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32], Words]
 
 _HEAD_SIZE = struct.Struct("<I")
-_NUMBER_BYTES = 4
-_NO_SECTION = -1
+NUMBER_BYTES = 4
+NO_SECTION = -1
 MANY_WORDS = 1 << 20  # Eight megabytes: fewer are sorted in memory that does not matter.
 _BELOW_FLOAT_WORDS = 8  # Smaller words are compared with their earlier values if a scan may name unchanged ones.
 
@@ -71,20 +72,23 @@ class ChangeEncoder:
 
     STEPS are differences from earlier values. Where the changes do not hold them, it keeps those of all fields of
     integers.
+
+    Attributes:
+        before: all words of these fields at the last tick; None if all changes hold their earlier values.
     """
 
     def __init__(self, layout: Layout, arena: npt.NDArray[np.uint8] | None) -> None:
         """arena: of the state before the first tick; copied. None if all changes hold their earlier values."""
         self.layout = layout
-        self._before: dict[str, Words] | None = None
+        self.before: dict[str, Words] | None = None
         if arena is not None:
             words = flat_words(arena, layout)
-            self._before = {name: own.copy() for name, own in words.items() if _has_steps(layout.slots[name])}
+            self.before = {name: own.copy() for name, own in words.items() if has_steps(layout.slots[name])}
 
     def restart(self, arena: npt.NDArray[np.uint8]) -> None:
         """Continue after another state of the same layout, in the memory at hand."""
         words = flat_words(arena, self.layout)
-        for name, before in (self._before or {}).items():
+        for name, before in (self.before or {}).items():
             np.copyto(before, words[name])
 
     def encode(self, first_tick: int, ticks: Sequence[TickChanges]) -> memoryview:
@@ -101,7 +105,7 @@ class ChangeEncoder:
             counts, numbers, words = columns
             same = _section_with_same_numbers(columns, written)
             sections.append([name, int(form), words.itemsize, len(words), same])
-            if same == _NO_SECTION:
+            if same == NO_SECTION:
                 bodies += [shuffled(counts), shuffled(np.diff(numbers, prepend=np.uint32(0)))]
             bodies.append(shuffled(words))
             written.append(columns)
@@ -121,39 +125,40 @@ class ChangeEncoder:
         counts = np.array([0 if words is None else len(words[0]) for words in per_tick], np.uint32)
         numbers = np.concatenate([words[0] for words in per_tick if words is not None])
         values = np.concatenate([words[1] for words in per_tick if words is not None])
-        steps = _has_steps(slot)
+        steps = has_steps(slot)
         if not steps and (exact or values.itemsize == _BELOW_FLOAT_WORDS):
             return (counts, numbers, values), WordForm.VALUES
-        if self._before is not None and slot.name in self._before:
-            differences = _differences(self._before[slot.name], numbers, values)
+        if self.before is not None and slot.name in self.before:
+            changed = _differences(self.before[slot.name], numbers, values)
         else:
-            differences = np.concatenate([words[2] for words in per_tick if words is not None])
-            np.subtract(values, differences, out=differences)
+            changed = np.concatenate([words[2] for words in per_tick if words is not None])
+            np.subtract(values, changed, out=changed)
         if not exact and values.itemsize < _BELOW_FLOAT_WORDS:
-            kept = differences != 0
+            kept = changed != 0
             ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(kept)])[np.cumsum(counts)]
             counts = np.diff(ends, prepend=0).astype(np.uint32)
-            numbers, values, differences = numbers[kept], values[kept], differences[kept]
-        return (counts, numbers, folded(differences) if steps else values), WordForm(steps)
-
-
-def _has_steps(slot: Slot) -> bool:
-    """Return True for integers of more than one byte: counters and positions change by little."""
-    return slot.dtype.kind in "iu" and slot.dtype.itemsize > 1
+            numbers, values, changed = numbers[kept], values[kept], changed[kept]
+        return (counts, numbers, folded(changed) if steps else values), WordForm(steps)
 
 
 def _differences(before: Words, numbers: npt.NDArray[np.uint32], values: Words) -> Words:
-    """The difference of each word from its previous occurrence or, for the first one, from before. Updates before.
-
-    One sort instead of a lookup per tick, since it lets other threads run. It takes several times the memory of the
-    words. If there are many, they are of few ticks, and no word may occur twice.
-    """
-    if len(numbers) >= MANY_WORDS and _are_different(numbers, len(before)):
-        differences = values - before[numbers]
-        before[numbers] = values
-        return differences
+    """See differences. If the words are many, they are of few ticks, and no word may occur twice."""
     if not len(numbers):
         return values
+    are_different = len(numbers) >= MANY_WORDS and _are_different(numbers, len(before))
+    return differences(before, numbers, values, ascending=are_different)
+
+
+def differences(before: Words, numbers: Any, values: Words, *, ascending: bool) -> Words:
+    """The difference of each word from its previous occurrence or, for the first one, from before. Updates before.
+
+    ascending: no number occurs twice. Otherwise one sort takes the place of a lookup for each tick, since it lets other
+    threads run. It takes several times the memory of the words.
+    """
+    if ascending:
+        increase: Words = values - before[numbers]
+        before[numbers] = values
+        return increase
     order = np.sort((numbers.astype(np.uint64) << np.uint64(32)) | np.arange(len(numbers), dtype=np.uint64))
     places, in_order = order & np.uint64(0xFFFFFFFF), (order >> np.uint64(32)).astype(np.int64)
     latest = values[places]
@@ -164,9 +169,9 @@ def _differences(before: Words, numbers: npt.NDArray[np.uint32], values: Words) 
     earlier[is_first] = before[in_order[is_first]]
     is_last = np.roll(is_first, -1)
     before[in_order[is_last]] = latest[is_last]
-    differences = np.empty_like(values)
-    differences[places] = latest - earlier
-    return differences
+    result = np.empty_like(values)
+    result[places] = latest - earlier
+    return result
 
 
 def _are_different(numbers: npt.NDArray[np.uint32], count: int) -> bool:
@@ -177,7 +182,7 @@ def _are_different(numbers: npt.NDArray[np.uint32], count: int) -> bool:
 
 
 def _section_with_same_numbers(columns: Columns, written: Sequence[Columns]) -> int:
-    """The number of an earlier section with the same counts and numbers, or _NO_SECTION."""
+    """The number of an earlier section with the same counts and numbers, or NO_SECTION."""
     counts, numbers, _ = columns
     for section, (other_counts, other_numbers, _) in enumerate(written):
         if numbers is other_numbers or (
@@ -186,7 +191,7 @@ def _section_with_same_numbers(columns: Columns, written: Sequence[Columns]) -> 
             and np.array_equal(numbers, other_numbers)
         ):
             return section
-    return _NO_SECTION
+    return NO_SECTION
 
 
 # --- reading
@@ -297,9 +302,9 @@ def _decode(payload: bytes, first_tick: int, offset: int) -> ChangeBlock:
                 pass
             case _:
                 raise ValueError("an entry that is not a section")
-        if same == _NO_SECTION:
-            ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(column(count, _NUMBER_BYTES), dtype=np.int64)])
-            numbers = np.cumsum(column(length, _NUMBER_BYTES), dtype=np.uint32).astype(np.int64)
+        if same == NO_SECTION:
+            ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(column(count, NUMBER_BYTES), dtype=np.int64)])
+            numbers = np.cumsum(column(length, NUMBER_BYTES), dtype=np.uint32).astype(np.int64)
         elif 0 <= same < len(fields):
             ends, numbers = fields[same].ends, fields[same].numbers
         else:
@@ -318,5 +323,5 @@ def ensure_changes_fit(layout: Layout) -> None:
     """Raise ValueError for a layout whose changes do not fit into a block."""
     ensure_words_can_be_numbered(layout)
     widest = max((word_bytes_of(slot) for slot in layout.slots.values()), default=1)
-    if layout.size_bytes // widest * (widest + _NUMBER_BYTES) > KEYFRAME_RAW_BYTES_MAX:
+    if layout.size_bytes // widest * (widest + NUMBER_BYTES) > KEYFRAME_RAW_BYTES_MAX:
         raise ValueError("the state is too large for a log of its changes")

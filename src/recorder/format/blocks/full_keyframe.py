@@ -130,6 +130,15 @@ def gather_changes(
     return Changes(rows, values)
 
 
+def copied_bytes(layout: Layout, rows: Mapping[str, Rows | None]) -> int:
+    """The size of the rows, or whole fields, that gather_changes copies."""
+    slots = layout.slots
+    return sum(
+        slots[name].size_bytes if numbers is None else len(numbers) * slots[name].row_bytes
+        for name, numbers in rows.items()
+    )
+
+
 def apply_changes(baseline: Snapshot, changes: Changes) -> Snapshot:
     """Apply changes to a baseline and return the resulting state. It uses the baseline's memory, which it consumes."""
     arena = baseline.arena

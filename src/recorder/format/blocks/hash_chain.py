@@ -15,7 +15,8 @@ import struct
 
 import xxhash
 
-from sim.kernel.changes.tick_changes import FieldWords
+from sim.kernel.changes.many_changes import ManyChanges
+from sim.kernel.changes.tick_changes import FieldWords, TickChanges
 from sim.kernel.schema import Layout
 
 LINK_BYTES = 8
@@ -32,7 +33,22 @@ class HashChain:
     """Makes the links for states of one layout."""
 
     def __init__(self, layout: Layout) -> None:
+        self._layout = layout
         self._fields = list(enumerate(layout.slots))
+
+    def extend_by(self, before: bytes, changes: TickChanges) -> bytes:
+        """The link of a tick with these changes, which hold values; before: as for extend."""
+        if not isinstance(changes, ManyChanges):
+            return self.extend(before, changes.by_field(self._layout))
+        digest = xxhash.xxh3_64(before)
+        for number, name in self._fields:
+            if name in changes.fields:
+                many = changes.fields[name]
+                digest.update(_FIELD.pack(number, many.count))
+                for numbers in many.numbers():
+                    digest.update(numbers.data)
+                digest.update(many.words.data)
+        return digest.intdigest().to_bytes(LINK_BYTES, "little")
 
     def extend(self, before: bytes, fields: FieldWords) -> bytes:
         """The link of a tick that changed these words; before: the identity of the tick before it, 8 bytes."""

@@ -16,6 +16,7 @@ from recorder.format.blocks.events_block import encode_tick
 from recorder.format.blocks.telemetry_block import Row, make_row
 from recorder.session.outputs.output_functions import Function, OutputFunctions
 from recorder.writer.jobs import TickOutput
+from sim.kernel.changes.many_changes import MakeRoom, ManyChanges
 from sim.kernel.changes.row_changes import ChangeSource
 from sim.kernel.changes.rows_of_ticks import RowsOfTicks
 from sim.kernel.changes.tick_changes import ArenaWords, TickSource
@@ -108,9 +109,14 @@ class OutputCollector:
             return TickOutput(row, events, None, aux.values, aux.new_bytes)
         changes = self._changes.take(self._simulation.state)
         self.wants_full = changes is None
-        if self._rows is not None and isinstance(changes, ArenaWords):
+        if self._rows is not None and isinstance(changes, (ArenaWords, ManyChanges)):
             self._rows.add(changes)
         return TickOutput(row, events, changes, aux.values, aux.new_bytes)
+
+    def make_room_by(self, make_room: MakeRoom) -> None:
+        """Let make_room be called with the size of many changed words before they are taken."""
+        if self._changes is not None:
+            self._changes.make_room = make_room
 
     def rows_since(self, state: State) -> ChangeSource:
         """Make the source of the rows that changed since a keyframe, where each tick is compared with the one before."""

@@ -49,7 +49,7 @@ class PagedChanges:
         changed = {name: _numbers(*rows_in(slot, *ranges)) for name, slot in slots.items() if slot.size_bytes}
         return {name: rows for name, rows in changed.items() if len(rows)}
 
-    def changed_fields(self) -> Mapping[str, Rows | None]:
+    def changed_fields(self, *, saves_memory: bool = False) -> Mapping[str, Rows | None]:  # noqa: ARG002
         """See ChangeSource."""
         ranges = self._written()
         if ranges is None:

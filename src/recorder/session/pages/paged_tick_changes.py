@@ -21,6 +21,8 @@ from sim.kernel.state import State
 PAGES_AT_A_TIME = 256  # Copies of that many pages stay in the processor's cache.
 PAGE_WORDS = PAGE_BYTES // ARENA_WORD_BYTES
 
+MANY_PAGES_BYTES = 64 << 20
+
 Words = npt.NDArray[np.uint64]
 Numbers = npt.NDArray[np.int64]
 
@@ -50,10 +52,17 @@ class PagedTicks(ScannedTicks):
             return super().take(state)
         if not self._watch_cost.is_worth_it((FAULT_COSTS + SCATTERED_COSTS) * len(pages), reader.page_count):
             self._let_go()
-        if SCATTERED_COSTS * len(pages) >= reader.page_count:
+        if SCATTERED_COSTS * len(pages) >= reader.page_count or self._are_many(len(pages)):
             return super().take(state)
         numbers = self._differing(reader.lead_bytes // ARENA_WORD_BYTES, reader.page_count, pages)
+        if len(numbers) >= self._many_words:
+            del numbers
+            return super().take(state)
         return self._take_words(numbers)
+
+    def _are_many(self, page_count: int) -> bool:
+        """Return True for so many pages that the numbers of their words could take much of the memory of the state."""
+        return page_count * PAGE_BYTES >= max(MANY_PAGES_BYTES, len(self._arena) // 8)
 
     def reset(self, state: State) -> None:
         """See TickSource."""
@@ -68,6 +77,7 @@ class PagedTicks(ScannedTicks):
     def close(self) -> None:
         """See TickSource."""
         self._let_go()
+        super().close()
 
     def _let_go(self) -> None:
         if self._reader is not None:

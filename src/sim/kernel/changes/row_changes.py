@@ -46,8 +46,11 @@ class ChangeSource(Protocol):
     def changed_rows(self) -> Mapping[str, Rows]:
         """Flat numbers of the changed rows of each field that has any; by full name, in the arena's order."""
 
-    def changed_fields(self) -> Mapping[str, Rows | None]:
-        """The changed rows of each field; None for a field with so many that copying all of it is as fast."""
+    def changed_fields(self, *, saves_memory: bool = False) -> Mapping[str, Rows | None]:
+        """The changed rows of each field; None for a field with so many that copying all of it is as fast.
+
+        saves_memory: None only where the rows with their numbers would take half of the field's memory.
+        """
 
     @property
     def needs_baseline(self) -> bool:
@@ -71,9 +74,9 @@ class MarkedChanges:
         """See ChangeSource; may name rows that were written with an equal value."""
         return self._marks.rows()
 
-    def changed_fields(self) -> Mapping[str, Rows | None]:
+    def changed_fields(self, *, saves_memory: bool = False) -> Mapping[str, Rows | None]:
         """See ChangeSource."""
-        return self._marks.fields()
+        return self._marks.fields(saves_memory=saves_memory)
 
     needs_baseline = False
 
@@ -101,8 +104,8 @@ class ScannedChanges:
             return {name: np.arange(slot.row_count) for name, slot in slots if slot.row_count}
         return differing_rows(state.layout, state.arena, baseline.arena)
 
-    def changed_fields(self) -> Mapping[str, Rows | None]:
-        """See ChangeSource: every field, since copying the state is faster than comparing it; the writer compares."""
+    def changed_fields(self, *, saves_memory: bool = False) -> Mapping[str, Rows | None]:  # noqa: ARG002
+        """See ChangeSource. Every field, since copying the state is faster than comparing it; the writer compares."""
         return dict.fromkeys(name for name, slot in self._state.layout.slots.items() if slot.size_bytes)
 
     needs_baseline = True
@@ -172,7 +175,7 @@ class AuditedChanges:
                 raise UnmarkedWriteError(name, missed)
         return marked
 
-    def changed_fields(self) -> Mapping[str, Rows | None]:
+    def changed_fields(self, *, saves_memory: bool = False) -> Mapping[str, Rows | None]:  # noqa: ARG002
         """See changed_rows."""
         return self.changed_rows()
 

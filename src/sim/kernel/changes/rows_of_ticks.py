@@ -14,8 +14,9 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
+from sim.kernel.changes.many_changes import ManyChanges
 from sim.kernel.changes.tick_changes import ARENA_WORD_BYTES, ArenaWords
-from sim.kernel.marks import FLAG_COSTS_BYTES, ROW_COSTS_BYTES, Rows
+from sim.kernel.marks import FLAG_COSTS_BYTES, ROW_COSTS_BYTES, Rows, listed_bytes, word_bytes_of
 from sim.kernel.schema import Slot
 from sim.kernel.state import Snapshot, State
 
@@ -30,16 +31,25 @@ class RowsOfTicks:
         self._flags: npt.NDArray[np.bool_] = np.zeros(0, np.bool_)  # One for each word of the arena.
         self.reset(None)
 
-    def add(self, changes: ArenaWords) -> None:
+    def add(self, changes: ArenaWords | ManyChanges) -> None:
         """Note the changes of a tick."""
-        self._flags[changes.numbers] = True
+        if isinstance(changes, ArenaWords):
+            self._flags[changes.numbers] = True
+            return
+        for name, many in changes.fields.items():
+            slot = self._state.layout.slots[name]
+            own, share = self._of(slot), ARENA_WORD_BYTES // word_bytes_of(slot)
+            for begin, flags in many.flags():
+                whole: npt.NDArray[np.bool_] = flags if share == 1 else flags.reshape(-1, share).max(axis=1)
+                part = own[begin // share : begin // share + len(whole)]
+                part |= whole[: len(part)]
 
     def changed_rows(self) -> Mapping[str, Rows]:
         """See ChangeSource."""
         rows = {name: self._rows(slot) for name, slot in self._state.layout.slots.items() if slot.size_bytes}
         return {name: numbers for name, numbers in rows.items() if len(numbers)}
 
-    def changed_fields(self) -> Mapping[str, Rows | None]:
+    def changed_fields(self, *, saves_memory: bool = False) -> Mapping[str, Rows | None]:
         """See ChangeSource."""
         fields: dict[str, Rows | None] = {}
         for name, slot in self._state.layout.slots.items():
@@ -48,7 +58,8 @@ class RowsOfTicks:
             if not count:
                 continue
             rows_max = count * max(1, ARENA_WORD_BYTES // slot.row_bytes)
-            if slot.size_bytes <= len(flags) * FLAG_COSTS_BYTES // ARENA_WORD_BYTES + rows_max * ROW_COSTS_BYTES:
+            copy_costs_bytes = len(flags) * FLAG_COSTS_BYTES // ARENA_WORD_BYTES + rows_max * ROW_COSTS_BYTES
+            if slot.size_bytes <= (listed_bytes(slot, rows_max) if saves_memory else copy_costs_bytes):
                 fields[name] = None
             else:
                 fields[name] = self._rows(slot)
@@ -64,6 +75,7 @@ class RowsOfTicks:
 
     def close(self) -> None:
         """See ChangeSource."""
+        self._flags = np.zeros(0, np.bool_)
 
     def _of(self, slot: Slot) -> npt.NDArray[np.bool_]:
         """The flags of a field's words; the last one may be padding in part."""

@@ -19,6 +19,7 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
+from sim.kernel.changes.many_changes import MANY_WORDS, MakeRoom, compare_many, take_marked
 from sim.kernel.changes.row_changes import UnmarkedWriteError
 from sim.kernel.marks import comparable, word_bytes_of
 from sim.kernel.schema import Layout
@@ -143,8 +144,18 @@ def ensure_words_can_be_numbered(layout: Layout) -> None:
             )
 
 
+def no_room(size_bytes: int) -> None:
+    """Make no room for the changes of a tick: there is enough."""
+
+
 class TickSource(Protocol):
-    """The changes of each tick for one consumer."""
+    """The changes of each tick for one consumer.
+
+    Attributes:
+        make_room: called with the size of many changed words before they are taken; the consumer sets it.
+    """
+
+    make_room: MakeRoom
 
     @property
     def knows_earlier(self) -> bool:
@@ -165,9 +176,13 @@ class MarkedTicks:
 
     knows_earlier = False
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: State, many_words: int | None = None) -> None:
+        """many_words: of one tick, which are taken as ManyChanges; by default MANY_WORDS."""
+        self.make_room: MakeRoom = no_room
+        self._many_words = MANY_WORDS if many_words is None else many_words
         self._state = state
         self._marked: dict[str, list[Any]] = {}
+        self._marked_rows = 0  # By numbers.
         self._is_stale = True
         self.reset(state)
         state.attach(self)  # Last: what could not be made must not hear of later marks.
@@ -176,7 +191,10 @@ class MarkedTicks:
 
     def mark(self, name: str, rows: Any) -> None:
         """Note that rows of a field were written; None means all. Copied, since a step may reuse the array."""
-        numbers = None if rows is None else np.asarray(rows).astype(np.uint32).reshape(-1)
+        numbers = None
+        if rows is not None:
+            numbers = np.asarray(rows).astype(np.uint32).reshape(-1)
+            self._marked_rows += len(numbers)
         self._marked.setdefault(name, []).append(numbers)
 
     def mark_everything(self) -> None:
@@ -192,14 +210,21 @@ class MarkedTicks:
     def take(self, state: State) -> TickChanges | None:
         """See TickSource."""
         marked, self._marked = self._marked, {}
+        row_count, self._marked_rows = self._marked_rows, 0
         if self._is_stale or state is not self._state:
             return None
+        if row_count >= self._many_words:
+            return self._take_many(state, marked)
+        count = 0
         fields: dict[str, tuple[Numbers, Words]] = {}
         for name, marks in marked.items():
             if name not in self._words:
                 continue  # A field of no bytes.
             words, words_per_row = self._words[name]
             numbers = marks[0] if len(marks) == 1 else _joined(marks)
+            count += len(words) if numbers is None else len(numbers) * words_per_row
+            if count >= self._many_words:
+                return self._take_many(state, marked)
             if numbers is None:
                 fields[name] = np.arange(len(words), dtype=np.uint32), words.copy()
                 continue
@@ -207,6 +232,10 @@ class MarkedTicks:
                 numbers = (numbers[:, None] * np.uint32(words_per_row) + _first(words_per_row)).reshape(-1)
             fields[name] = numbers, words.take(numbers)
         return MarkedWords(fields)
+
+    def _take_many(self, state: State, marked: Mapping[str, list[Any]]) -> TickChanges:
+        own = {name: marks for name, marks in marked.items() if name in self._words}
+        return take_marked(state.arena, state.layout, own, self.make_room)
 
     def reset(self, state: State) -> None:
         """See TickSource."""
@@ -219,7 +248,7 @@ class MarkedTicks:
             name: (words, slots[name].row_bytes // words.itemsize)
             for name, words in flat_words(state.arena, state.layout).items()
         }
-        self._marked, self._is_stale = {}, False
+        self._marked, self._marked_rows, self._is_stale = {}, 0, False
 
     def close(self) -> None:
         """See TickSource."""
@@ -240,7 +269,10 @@ class ScannedTicks:
 
     knows_earlier = True
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: State, many_words: int | None = None) -> None:
+        """many_words: see MarkedTicks."""
+        self.make_room: MakeRoom = no_room
+        self._many_words = MANY_WORDS if many_words is None else many_words
         self._before, self._differs = np.empty(0, np.uint64), np.empty(CHUNK_WORDS, np.bool_)
         self.reset(state)
 
@@ -248,12 +280,16 @@ class ScannedTicks:
         """See TickSource."""
         if state.arena is not self._arena:
             return None
-        words, before, parts = self._words, self._before, []
+        words, before, parts, count = self._words, self._before, [], 0
         for begin in range(0, max(1, len(words)), CHUNK_WORDS):
             part = words[begin : begin + CHUNK_WORDS]
             differs = np.not_equal(part, before[begin : begin + CHUNK_WORDS], out=self._differs[: len(part)])
             parts.append(np.flatnonzero(differs))
             parts[-1] += begin
+            count += len(parts[-1])
+            if count >= self._many_words:
+                parts.clear()
+                return compare_many(state.arena, before.view(np.uint8), state.layout, self.make_room)
         return self._take_words(parts[0] if len(parts) == 1 else np.concatenate(parts))
 
     def _take_words(self, numbers: npt.NDArray[np.int64]) -> ArenaWords:
@@ -276,6 +312,7 @@ class ScannedTicks:
 
     def close(self) -> None:
         """See TickSource."""
+        self._before = np.empty(0, np.uint64)
 
 
 class AuditedTicks:
@@ -284,7 +321,9 @@ class AuditedTicks:
     knows_earlier = False
 
     def __init__(self, state: State) -> None:
-        self._marked, self._scanned = MarkedTicks(state), ScannedTicks(state)
+        self.make_room: MakeRoom = no_room
+        never = WORDS_MAX * len(state.layout.slots)  # It needs the numbers of all words, however many.
+        self._marked, self._scanned = MarkedTicks(state, never), ScannedTicks(state, never)
 
     def take(self, state: State) -> TickChanges | None:
         """See TickSource. Raises UnmarkedWriteError if the scan finds a change without a mark."""

@@ -33,6 +33,6 @@ def test_parts_that_reuse_their_memory(size: int) -> None:
             yield memory
 
     whole = bytes(number for number in range(10) for _ in range(8))
-    assert bytes(Payload(80, parts()).joined()) == whole
-    found = [bytes(piece) for piece in Payload(80, parts()).pieces(size)]
+    assert bytes(Payload(80, parts).joined()) == whole
+    found = [bytes(piece) for piece in Payload(80, parts).pieces(size)]
     assert found == [whole[begin : begin + size] for begin in range(0, 80, size)]

@@ -1,0 +1,1 @@
+"""Payloads of large blocks, made part by part while they are written."""
