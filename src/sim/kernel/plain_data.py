@@ -75,6 +75,10 @@ class PlainEncoder:
         return encoded, not self._special
 
     def _encode_special(self, value: Any) -> Any:
+        if type(value) is np.ndarray:  # Nearly always one that is written as it lies in memory.
+            head = _head_as_it_is(value.dtype, value.shape)
+            if head is not None and value.flags.c_contiguous:
+                return _new_tuple(msgpack.ExtType, (ARRAY_EXTENSION, head + value.tobytes()))
         if isinstance(value, np.ndarray) and not (value.flags.c_contiguous and value.dtype.str[0] != ">"):
             self.reorders = True
         # Of the base class, which has no hash; and every such array can be decoded.
@@ -147,6 +151,7 @@ def _encode_array(array: np.ndarray[Any, Any]) -> bytes:
     return _head(text, array.shape) + array.tobytes()
 
 
+_new_tuple = tuple.__new__  # msgpack checks the two parts of an ExtType in Python, which takes longer than all else.
 _SMALL_INT_MAX, _NIL = 0x7F, 0xC0  # In MessagePack.
 
 
@@ -155,6 +160,13 @@ def _head(dtype: str, shape: tuple[int, ...]) -> bytes:
     """What is before the bytes of an array: inputs have the same few shapes in each tick."""
     head: bytes = msgpack.packb([dtype, list(shape)])
     return head
+
+
+@functools.lru_cache(256)
+def _head_as_it_is(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes | None:
+    """_head for an array in C order; None if it is refused, converted or not sure to be decoded."""
+    is_plain = dtype.kind in _KINDS and dtype.str[0] in "<|" and len(shape) <= _AXES_MAX
+    return _head(dtype.str, shape) if is_plain else None
 
 
 def make_unpacker(data: bytes) -> msgpack.Unpacker:
