@@ -147,12 +147,15 @@ def _result(ended: Any, steps: int) -> tuple[float | None, bool | None, bool | N
 
     ended: the entry recorded with the next reset; ignored unless its number of steps is the given one.
     """
-    match ended:
-        case {"steps": int(count), "return": float() | int() as total, "over": bool(over)} if count == steps:
-            terminated, truncated = (
-                flag if isinstance(flag, bool) else None for flag in (ended.get("terminated"), ended.get("truncated"))
+    if isinstance(ended, dict):
+        count, total, over = ended.get("steps"), ended.get("return"), ended.get("over")
+        if isinstance(count, int) and count == steps and isinstance(total, float | int) and isinstance(over, bool):
+            terminated, truncated = ended.get("terminated"), ended.get("truncated")
+            known = (
+                terminated if isinstance(terminated, bool) else None,
+                truncated if isinstance(truncated, bool) else None,
             )
-            return float(total), over, terminated, truncated
+            return float(total), over, *known
     return (0.0, False, False, False) if steps == 0 else (None, None, None, None)
 
 

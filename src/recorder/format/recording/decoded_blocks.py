@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import attrs
 import numpy as np
+import numpy.typing as npt
 
 from recorder.errors import CorruptError, TornError
 from recorder.format.limits import INPUT_BYTES_MAX
@@ -28,12 +29,12 @@ class DecodedBlock:
 
     Attributes:
         first_tick: the first of them.
-        hashes: of the states, one for each tick.
+        hashes: of the states, one for each tick, as integers or as uint64.
         columns: the inputs: a list of plain data, one for each tick, or numbers; the caller owns them.
     """
 
     first_tick: int
-    hashes: list[int]
+    hashes: list[int] | npt.NDArray[np.uint64]
     columns: list[Any] | NumberInputs
 
     def __len__(self) -> int:

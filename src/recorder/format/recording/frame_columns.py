@@ -83,7 +83,7 @@ class NumberInputs:
 
 def unpack_numbers(
     payload: bytes, first_tick: int, tick_count: int, seams: Mapping[int, int] = _NO_SEAMS
-) -> tuple[list[int], NumberInputs] | None:
+) -> tuple[npt.NDArray[np.uint64], NumberInputs] | None:
     """The state hashes and the inputs of frames that are mostly small whole numbers; None for any other frames.
 
     seams: where the payloads of several blocks were put together: by offset, the number of frames before it.
@@ -102,7 +102,7 @@ def unpack_numbers(
     size = int(np.bincount(sizes).argmax())
     same = np.flatnonzero(sizes == size)
     before = payload[bodies[same[0]] : ends[same[0]] - 1]
-    rows = data[bodies[same][:, None] + np.arange(size)]
+    rows = _pieces(data, bodies[same], size).view(np.uint8).reshape(-1, size)
     is_number = (rows[:, -1] <= _FIXED_MAX) & (rows[:, :-1] == rows[0, :-1]).all(axis=1)
     same = same[is_number]
     if 2 * len(same) <= tick_count:
@@ -117,7 +117,7 @@ def unpack_numbers(
         return None
     numbers = np.zeros(tick_count, np.int64)
     numbers[same] = rows[is_number, -1]
-    return _words(data, starts + _HASH_AT).tolist(), NumberInputs(key, numbers, dict(zip(others, values, strict=True)))
+    return _words(data, starts + _HASH_AT), NumberInputs(key, numbers, dict(zip(others, values, strict=True)))
 
 
 def _key_of(before: bytes) -> str:
@@ -198,7 +198,7 @@ def _decode_arrays(payload: bytes, first_tick: int, tick_count: int) -> tuple[li
     value = decode_plain(payload[bodies[same[0]] : ends[same[0]]])
     if type(value) is not np.ndarray or not value.ndim or not value.nbytes:
         return None
-    rows = data[bodies[same][:, None] + np.arange(size)]
+    rows = _pieces(data, bodies[same], size).view(np.uint8).reshape(-1, size)
     around = rows[:, : size - value.nbytes]
     is_alike = (around == around[0]).all(axis=1)
     same = same[is_alike]
@@ -226,5 +226,10 @@ def _starts(data: _Bytes, first_tick: int, tick_count: int) -> npt.NDArray[np.in
 
 def _words(data: _Bytes, offsets: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
     """The big-endian words at these offsets."""
-    words: npt.NDArray[np.uint64] = data[offsets[:, None] + np.arange(8)].view(">u8")[:, 0].astype(np.uint64)
-    return words
+    return _pieces(data, offsets, 8).view(">u8").astype(np.uint64)
+
+
+def _pieces(data: _Bytes, offsets: npt.NDArray[np.int64], size: int) -> npt.NDArray[np.void]:
+    """The pieces of this size at these offsets, none of which ends after the data: each is copied at once."""
+    at_all_offsets = np.ndarray((max(0, len(data) - size + 1),), f"V{size}", data, strides=(1,))
+    return at_all_offsets[offsets]

@@ -119,11 +119,13 @@ def rows_of_part(
     *,
     buffer_bytes: int | None = None,
     buffer_samples: int | None = None,
+    as_they_come: bool = False,
 ) -> Iterator[tuple[str, Block | list[Row]]]:
     """Yield the rows of a part with the name of their table: blocks, or lists of rows for RECORDS. Fills losses.
 
     buffer_bytes: a block is made when this much is collected; None is BUFFER_BYTES. buffer_samples: a block is also made
-    after this many samples. Raises ExtractionError.
+    after this many samples. as_they_come: rows that are made as columns are not cut into blocks of so many. Raises
+    ExtractionError.
     """
     limit = BUFFER_BYTES if buffer_bytes is None else buffer_bytes
     if {"states", "pairs", "actions"} & (set(task.tables) - set(task.settled_tables)):
@@ -131,7 +133,8 @@ def rows_of_part(
             cursor = Cursor(kept.tape, simulation)
             yield from _walk(task, part, cursor, on_progress, losses, limit, buffer_samples)
     if task.settled_tables:
-        yield from _transitions(task, part, kept, on_progress, losses, limit, buffer_samples)
+        place = task, part, kept, on_progress, losses
+        yield from _transitions(*place, limit, buffer_samples, as_they_come=as_they_come)
     if "events" in task.tables:
         yield from _events(task, part, kept.tape, losses)
 
@@ -192,6 +195,8 @@ def _transitions(
     losses: Losses,
     buffer_bytes: int,
     buffer_samples: int | None,
+    *,
+    as_they_come: bool,
 ) -> Iterator[tuple[str, Block]]:
     source, facts = task.sources[part.source], task.environments[part.source]
     assert task.columns is not None
@@ -207,7 +212,11 @@ def _transitions(
     if len(tables) == 1 and isinstance(tables[0], TransitionRows):
         quick = kept.quick_steps(facts, task.columns, task.request)
         if quick is not None:
-            yield from _collected(quick.rows(part, on_progress), tables[0], buffer_bytes, buffer_samples)
+            made_quickly = quick.rows(part, on_progress)
+            if as_they_come:
+                yield from _as_made(made_quickly, tables[0])
+            else:
+                yield from _collected(made_quickly, tables[0], buffer_bytes, buffer_samples)
             done = quick.done
     missing: list[Missing] = []
     if done < part.last:
@@ -235,6 +244,12 @@ def _transitions(
     for table in tables:
         yield from table.take()
     losses.missing += [one for one in missing if one not in losses.missing]  # The other tables may miss them, too.
+
+
+def _as_made(made: Iterator[QuickRows], table: TransitionRows) -> Iterator[tuple[str, Block]]:
+    for rows in made:
+        table.add_columns(rows.facts, rows.values)
+        yield from table.take()
 
 
 def _collected(

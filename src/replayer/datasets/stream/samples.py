@@ -31,6 +31,7 @@ from replayer.datasets.plan import DatasetPart, TapeInput, inspect_tapes, make_p
 from replayer.datasets.plan_transitions import columns_to_plain, plan_transitions
 from replayer.datasets.request import ExtractionError, Request, list_tapes
 from replayer.datasets.rows.columns import Block, Shape, shape_of
+from replayer.datasets.stream.parts_together import PartsTogether
 from replayer.datasets.stream.reading_progress import Position, Progress
 from replayer.datasets.stream.row_counts import rows_of_parts
 from replayer.datasets.stream.shuffle_buffer import Chunk, Held, ShuffleBuffer, cut, in_batches, row_count, to_chunk
@@ -41,7 +42,6 @@ from replayer.playback.sampled_states import Missing
 
 PART_STRIDES = 8  # The least number of samples in a part: the ticks shared with the next part cost little.
 CHUNK_ROWS_MAX = 256  # The number of rows collected before they go into the buffer,
-IN_ORDER_ROWS_MAX = 512  # or without a buffer, where one chunk then holds the rows of an interval,
 CHUNK_SHARE = 16  # unless they take 1/16 of its bytes before.
 POSITION_SHARE = 4  # A position to resume at is noted when a quarter of the shuffle buffer has been replaced.
 OUTCOME = "outcome"
@@ -276,17 +276,20 @@ class Samples:
         order, start = self.order, progress.position
         if start.held is not None:
             buffer.restore(start.held, self._held_chunks(parts, start.held, reading))
-        made = start.rows
-        for index in range(start.part, len(parts)):
+        made, index = start.rows, start.part
+        together = PartsTogether(is_allowed=not order.shuffle and self._task.tables == (TRANSITIONS,))
+        while index < len(parts):
             # Positions of a buffer cost time in proportion to its rows, so they are taken after as many rows.
             if made - progress.newest.rows >= max(1, len(buffer) // POSITION_SHARE):
                 progress.note(Position(index, made, buffer.held() if order.shuffle else None))
             first = 0
-            for chunk in self._chunks(parts[index], reading):
+            part, end = together.take(parts, index)
+            for chunk in together.timed(self._chunks(part, reading)):
                 for piece in buffer.add(chunk, index, first) if order.shuffle else [chunk]:
                     made += row_count(piece)
                     yield piece
                 first += row_count(chunk)
+            index = end
         yield from buffer.drain()
 
     def _held_chunks(
@@ -315,7 +318,7 @@ class Samples:
         """Yield the rows of a part, a few at a time."""
         task, source, order = self._task, self.sources[part.source], self.order
         rows_per_sample = len(task.agents[part.source]) if task.tables == ("pairs",) else 1
-        rows = max(1, min(CHUNK_ROWS_MAX, order.buffer_rows // 4)) if order.shuffle else IN_ORDER_ROWS_MAX
+        rows = max(1, min(CHUNK_ROWS_MAX, order.buffer_rows // 4))
         losses = Losses()
         for _, block in rows_of_part(
             task,
@@ -325,6 +328,7 @@ class Samples:
             losses,
             buffer_bytes=order.buffer_bytes // CHUNK_SHARE,
             buffer_samples=max(1, rows // rows_per_sample),
+            as_they_come=not order.shuffle,
         ):
             assert not isinstance(block, list)  # samples() refuses tables of records.
             yield self._chosen(block)

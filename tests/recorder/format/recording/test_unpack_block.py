@@ -131,7 +131,7 @@ def test_numbers_are_those_of_the_frames(name: str) -> None:
         if found is None:
             continue
         hashes, columns = found
-        assert hashes == [(7 << 60) + n for n in range(len(inputs))]
+        assert hashes.tolist() == [(7 << 60) + n for n in range(len(inputs))]
         assert columns.key == ("<i8" if name == "typed numbers" else "")
         assert len(columns.inputs()) == len(inputs)
         assert all(map(are_equal, columns.inputs(), inputs))
@@ -155,7 +155,7 @@ def test_each_cut_and_each_flipped_byte_of_numbers_gives_what_the_frames_give(na
             unpacked += 1
             ends = [payload.index(frame_head(tick)) for tick in range(2, len(inputs) + 1)]
             frames = [decode_frame(payload[i:j], 0) for i, j in zip([0, *ends], [*ends, len(payload)], strict=True)]
-            assert found[0] == [frame.state_hash for frame in frames]
+            assert found[0].tolist() == [frame.state_hash for frame in frames]
             assert all(map(are_equal, found[1].inputs(), [frame.inputs for frame in frames]))
     assert unpacked > 8 * 12
 

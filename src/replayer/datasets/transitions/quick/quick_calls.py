@@ -37,14 +37,14 @@ class BlockOfCalls:
     attempts: frozenset[int]
 
     @functools.cached_property
-    def expected(self) -> list[int | None]:
+    def expected(self) -> Sequence[int | None]:
         """The hash of each state that is compared, None for the others."""
         hashes = self.calls.hashes
         if len(self.compared) == len(hashes):
-            return [*hashes]
+            return hashes if isinstance(hashes, list) else hashes.tolist()
         expected: list[int | None] = [None] * len(hashes)
         for index in self.compared:
-            expected[index] = hashes[index]
+            expected[index] = int(hashes[index])
         return expected
 
     def actions(self, number: str = "") -> list[Any]:
