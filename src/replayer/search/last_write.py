@@ -135,6 +135,9 @@ class WriteSearch:
             return False
         if self._keep(self._lookup.changed_rows(begin + 1, stop), begin):
             return True
+        is_path = not self._watched.row and self._watched.entity is None
+        if is_path and self._lookup.keeps_path(str(self._watched.name), begin + 1, stop):
+            return True
         return self._lookup.logged.is_proof and self._is_unlogged(begin, stop)
 
     def _is_unmarked(self, begin: int, stop: int) -> bool:

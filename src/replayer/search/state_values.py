@@ -39,6 +39,7 @@ class StateValues:
         self._find_class = find_class
         self._tree: ObjectTree | None = None
         self._has_looked = False
+        self._reading: _Reading | None = None
 
     def __call__(self, name: ValueName) -> Any:
         """The value of a name. Raises UndefinedError if this state has none of that name."""
@@ -46,9 +47,11 @@ class StateValues:
             return self._tick
         if is_telemetry(name):
             return self._figure(name)
-        tree = self._objects()
+        tree = self.objects()
         if tree is not None:
-            found, value = _Reading(tree, self._find_class).value(name.steps)
+            if self._reading is None:
+                self._reading = _Reading(tree, self._find_class)
+            found, value = self._reading.value(name.steps)
             if found:
                 return value
         return self._field(name)
@@ -67,7 +70,8 @@ class StateValues:
             raise UndefinedError(f"there is no figure {key!r} in the telemetry of tick {self._tick}")
         return self._telemetry[key]
 
-    def _objects(self) -> ObjectTree | None:
+    def objects(self) -> ObjectTree | None:
+        """The recorded objects of the state; None if it has none."""
         if not self._has_looked and GRAPH_MARK not in self._state.layout.slots:
             self._has_looked = True  # A snapshot of any other state is a copy that tells nothing.
         if not self._has_looked:
@@ -88,7 +92,7 @@ class StateValues:
 
     def names(self) -> Iterator[str]:
         """The names of fields and of the attributes of recorded objects, for a message."""
-        tree = self._objects()
+        tree = self.objects()
         if tree is not None:
             yield from (entry.step for entry in tree.entries)
         yield from (
@@ -138,6 +142,17 @@ class _Reading:
 
     def __init__(self, tree: ObjectTree, find_class: FindClass) -> None:
         self._tree, self._find_class = tree, find_class
+        self._opened: dict[Any, Any] = {}  # By references: many names lead through one object.
+
+    def _open(self, value: Any) -> Any:
+        from sim.adapters.object_view.shown_values import Ref  # noqa: PLC0415 - most tapes have no objects
+
+        if not isinstance(value, Ref):
+            return opened_value(value)
+        found = self._opened.get(value)
+        if found is None:
+            found = self._opened[value] = opened_value(value)
+        return found
 
     def value(self, steps: tuple[NameStep, ...]) -> tuple[bool, Any]:
         """Whether the objects have a value of that name, and the value."""
@@ -157,7 +172,7 @@ class _Reading:
     def _below(self, value: Any, steps: tuple[NameStep, ...]) -> Any:
         """The value that the steps lead to, from a value of the tree on."""
         for number, step in enumerate(steps):
-            opened = _opened(value)
+            opened = self._open(value)
             if isinstance(opened, np.ndarray):
                 return _element_below(opened, steps[number:])
             if opened is None:
@@ -168,7 +183,7 @@ class _Reading:
         return self._plain(value)
 
     def _plain(self, value: Any) -> Any:
-        opened = _opened(value)
+        opened = self._open(value)
         if opened is None:
             return self._leaf(value)
         if isinstance(opened, np.ndarray):
@@ -176,7 +191,9 @@ class _Reading:
         if opened.value is not _not_known():
             return self._of_word(opened.value, "")
         if opened.is_list and not opened.is_dict and not opened.is_set:
-            parts = [entry if _opened(entry.value) is not None else self._leaf(entry.value) for entry in opened.entries]
+            parts = [
+                entry if self._open(entry.value) is not None else self._leaf(entry.value) for entry in opened.entries
+            ]
             return together(parts)
         return {entry.step: entry for entry in opened.entries}
 
@@ -206,7 +223,7 @@ def _not_known() -> Any:
     return NOT_KNOWN
 
 
-def _opened(value: Any) -> Any:
+def opened_value(value: Any) -> Any:
     """The parts of a value, or its array; None if it has no parts."""
     from sim.adapters.object_view.shown_values import Composite, Ref, Word  # noqa: PLC0415 - most tapes have no objects
 

@@ -55,9 +55,13 @@ class AskedValue:
             place = self._place(values)
             if place is None:
                 return ABSENT
-            return _plain(_element(value, place, self), self.name)
+            return self.plain(_element(value, place, self))
         except UndefinedError:
             return ABSENT
+
+    def plain(self, value: Any) -> Any:
+        """A value that was read from a state, as it is compared. Raises ExpressionError for an object, or a list of them."""
+        return _plain(value, self.name)
 
     def place_in(self, tick: int, state: Snapshot | State) -> tuple[int, ...] | None:
         """The indices of the value in its field; None if the entity is not there."""

@@ -59,33 +59,42 @@ class IntervalFacts:
     Attributes:
         first_tick, last_tick: the range, both included: from a keyframe to the tick before the next one.
         changed: the rows that the steps after first_tick have changed, that to the next keyframe included.
-        zones: of all fields that each of these states has, as plain data (Zone.from_plain): a question needs few of
-            them. None if nothing is known, as of recorded objects.
+        zones: of all fields that each of these states has, and of paths of recorded objects, as plain data
+            (Zone.from_plain): a question needs few of them. None if nothing is known.
+        kept: paths of recorded objects whose value is the same after each of the steps.
     """
 
     first_tick: int
     last_tick: int
     changed: ChangedRows
     zones: Mapping[str, Any] | None
+    kept: frozenset[str] = frozenset()
 
     def to_plain(self) -> list[Any]:
         """As plain data."""
         steps = self.changed
-        return [
+        plain = [
             [self.first_tick, self.last_tick],
             [steps.first_step, steps.last_step, steps.layout, dict(steps.bits)],
             None if self.zones is None else dict(self.zones),
         ]
+        return [*plain, sorted(self.kept)] if self.kept else plain
 
     @classmethod
     def from_plain(cls, values: Any) -> Self:
         """The facts of plain data. Raises ValueError if these are none."""
         try:
             match values:
-                case [[int(first), int(last)], [int(begin), int(end), layout, dict(bits)], (None | dict()) as zones]:
+                case [
+                    [int(first), int(last)],
+                    [int(begin), int(end), layout, dict(bits)],
+                    (None | dict()) as zones,
+                    *rest,
+                ] if not rest or (len(rest) == 1 and isinstance(rest[0], list)):
                     if not (isinstance(layout, int | None) and all(isinstance(one, bytes) for one in bits.values())):
                         raise ValueError("it has no bitmaps")
-                    return cls(first, last, ChangedRows(begin, end, layout, bits), zones)
+                    kept = frozenset(one for one in (rest[0] if rest else ()) if isinstance(one, str))
+                    return cls(first, last, ChangedRows(begin, end, layout, bits), zones, kept)
         except DECODE_ERRORS as error:
             raise ValueError(f"the facts of an interval: {error}") from None
         raise ValueError("it has no facts of an interval")

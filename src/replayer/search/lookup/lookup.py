@@ -102,6 +102,11 @@ class TapeLookup:
         """The rows that the steps to these ticks have changed; empty if that is not known of all of them."""
         return [one.changed for one in self._covering(first_step - 1, last_step - 1)]
 
+    def keeps_path(self, path: str, first_step: int, last_step: int) -> bool:
+        """Return True if a value of recorded objects is the same after each of the steps to these ticks."""
+        facts = list(self._covering(first_step - 1, last_step - 1))
+        return bool(facts) and all(path in one.kept for one in facts)
+
     def written_rows(self, first_step: int, last_step: int) -> list[ChangedRows]:
         """The rows that the steps to these ticks have marked as written; empty if that is not known of all of them.
 

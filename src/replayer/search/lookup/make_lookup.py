@@ -16,6 +16,7 @@ import numpy.typing as npt
 from replayer.playback.sampled_states import Missing, Walker
 from replayer.search.counted_cursor import CountedCursor
 from replayer.search.lookup.interval_facts import ChangedRows, IntervalFacts, packed
+from replayer.search.lookup.path_facts import PathFacts
 from replayer.search.lookup.zone import Zone, measure
 from replayer.tape.fields import GRAPH_MARK
 from replayer.tape.tape import Tape
@@ -86,6 +87,7 @@ class _Interval:
         self._changed: dict[str, npt.NDArray[np.bool_]] = {}
         self._zones: dict[str, Zone] | None = None
         self._has_objects = False
+        self._paths: PathFacts | None = None
 
     def add(self, tick: int, state: State, *, measures: bool = True) -> None:
         """Add the state of the next tick. measures: False for that of the next keyframe, to which a step leads."""
@@ -93,6 +95,11 @@ class _Interval:
             self.is_whole = False
             return
         self.next_tick += 1
+        if GRAPH_MARK in state.layout.slots:
+            if self._paths is None:
+                self._paths = PathFacts(tick, state)
+            else:
+                self._paths.add(tick, state, measures=measures)
         if self._layout is None or self._layout.hash_seed != state.layout.hash_seed:
             self._same_layout = self._layout is None
             self._flush()
@@ -162,9 +169,11 @@ class _Interval:
         bits = {name: packed(np.flatnonzero(flags), len(flags)) for name, flags in self._changed.items()}
         layout = self._layout.hash_seed if self._same_layout else None
         changed = ChangedRows(self.first_tick + 1, self.next_tick - 1, layout, bits if layout is not None else {})
-        known = None if self._has_objects or self._zones is None else self._zones
+        of_fields = None if self._has_objects else self._zones
+        known = self._paths.zones() if self._paths is not None else of_fields
         zones = None if known is None else {name: zone.to_plain() for name, zone in known.items()}
-        return IntervalFacts(self.first_tick, self.last_tick, changed, zones)
+        kept = frozenset(self._paths.kept) if self._paths is not None else frozenset[str]()
+        return IntervalFacts(self.first_tick, self.last_tick, changed, zones, kept)
 
 
 def _values(states: npt.NDArray[np.uint8], layout: Layout, name: str) -> npt.NDArray[Any]:

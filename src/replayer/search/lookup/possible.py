@@ -96,7 +96,7 @@ class _Bounds:
         return whole
 
     def _value(self, node: ast.expr) -> Bounded:
-        dotted = _dotted(node)
+        dotted = _path(node)
         if dotted is None:
             return unknown()
         if dotted == TICK:
@@ -112,6 +112,8 @@ class _Bounds:
             return unknown()
 
     def _subscript(self, node: ast.Subscript) -> Bounded:
+        if self._zones is not None and _path(node) in self._zones:
+            return self._value(node)
         array = self.of(node.value)
         if isinstance(node.slice, ast.Compare | ast.BoolOp | ast.BinOp) or (
             isinstance(node.slice, ast.UnaryOp) and not isinstance(node.slice.op, ast.USub)
@@ -141,12 +143,19 @@ def _reduced(name: str, value: Bounded) -> Bounded:
     return BOUND_REDUCTIONS[name](value)
 
 
-def _dotted(node: ast.expr) -> str | None:
+def _path(node: ast.expr) -> str | None:
+    """The text of a chain of names, attributes, keys and places, as zones are named; None for anything else."""
     match node:
         case ast.Name(id=name):
             return name
-        case ast.Attribute(value=inner, attr=name) if (before := _dotted(inner)) is not None:
+        case ast.Attribute(value=inner, attr=name) if (before := _path(inner)) is not None:
             return f"{before}.{name}"
+        case ast.Subscript(value=inner, slice=ast.Constant(value=str() | int() as key)):
+            before = _path(inner)
+            return None if before is None or isinstance(key, bool) else f"{before}[{key!r}]"
+        case ast.Subscript(value=inner, slice=ast.Slice(lower=None, upper=None, step=None)):
+            before = _path(inner)
+            return None if before is None else f"{before}[:]"
     return None
 
 

@@ -119,7 +119,20 @@ def measure(slot: Slot, values: npt.NDArray[Any], counts: npt.NDArray[np.int64] 
     if dtype.kind not in KINDS:
         return blank
     flat = values.reshape(len(values), -1)
-    live = flat if used is None else values[used].reshape(-1)  # Rows that are not in use hold zeros.
+    return _bounded(blank, flat, flat if used is None else values[used].reshape(-1))
+
+
+def zone_of(value: Any) -> Zone | None:
+    """The zone of a number or an array at one tick; None for anything else."""
+    array = np.asarray(value)
+    if array.dtype.kind not in KINDS:
+        return None
+    blank = Zone(array.dtype.kind, array.dtype.itemsize, array.shape, array.size, array.size)
+    return _bounded(blank, array.reshape(1, -1), array.reshape(1, -1))
+
+
+def _bounded(blank: Zone, flat: npt.NDArray[Any], live: npt.NDArray[Any]) -> Zone:
+    """The zone of values, (ticks, values). live: those in rows that are in use; the others are zeros."""
     low, high, has_nan = _extremes(live)
     sums = _sums(flat, low, high)
     nonzero = np.count_nonzero(flat, axis=1)
