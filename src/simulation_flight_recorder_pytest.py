@@ -69,11 +69,14 @@ def golden_tape(request: pytest.FixtureRequest) -> Callable[..., None]:
     """Compare a run with its golden tape, which is in the folder of the test.
 
     A call takes the name of the tape, what makes the simulation, and the inputs of each step, or a function that plays
-    with what is recorded.
+    with what is recorded. field_map names a file next to the test that tells how the fields of the tape are called now.
     """
 
-    def compare(name: str, make_simulation: Callable[[], Any], inputs: Any, **options: Any) -> None:
+    def compare(
+        name: str, make_simulation: Callable[[], Any], inputs: Any, *, field_map: str | None = None, **options: Any
+    ) -> None:
         __tracebackhide__ = True
+        from replayer.playback.field_map import FieldMapError  # noqa: PLC0415 - see above
         from replayer.regression.golden_tapes import compare_golden, record_golden  # noqa: PLC0415 - see above
 
         path = request.path.parent / name
@@ -83,7 +86,11 @@ def golden_tape(request: pytest.FixtureRequest) -> Callable[..., None]:
             return
         if not path.exists():
             pytest.fail(f"there is no golden tape {path}: record it with {command}", pytrace=False)
-        differs = compare_golden(path, make_simulation, inputs, **options)
+        own_map = None if field_map is None else request.path.parent / field_map
+        try:
+            differs = compare_golden(path, make_simulation, inputs, field_map=own_map, **options)
+        except (FieldMapError, FileNotFoundError) as error:
+            pytest.fail(str(error), pytrace=False)
         if differs is not None:
             pytest.fail(f"{differs.text}\nif this is as it should be from now on: {command}", pytrace=False)
 

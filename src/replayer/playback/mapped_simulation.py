@@ -15,6 +15,7 @@ import numpy as np
 
 from recorder.location.tape_location import Location, tape_location
 from replayer.playback.field_map import NEW, FieldMap, FieldMapError, read_field_map
+from replayer.playback.mapped_objects import mapped_object
 from replayer.tape.tape import Tape
 from sim.kernel.hooks import HasAdapter, hook
 from sim.kernel.registry import find_world
@@ -145,15 +146,14 @@ class MappedFactory:
     factory: Factory | None
     field_map: FieldMap
 
-    def __call__(self) -> MappedSimulation:
-        """Make one. Raises FieldMapError if the map does not fit to the tape and the simulation."""
+    def __call__(self) -> Any:
+        """Make one, or an object under the names of the tape. Raises FieldMapError if the map does not fit."""
         with Tape(self.tape) as tape:
             recorded, meta = _first_state(tape).layout, tape.meta
         if meta.get("adapter") or meta.get("scenario"):
-            raise FieldMapError(
-                f"{self.field_map.path}: a field map is for simulations with a State or save and load, not for tapes of "
-                "objects, environments or scenarios"
-            )
+            if self.factory is None:
+                raise FieldMapError("say which object to use: the tape names no registered world")
+            return mapped_object(self.factory(), {} if meta.get("scenario") else meta, self.field_map)
         made = self.factory() if self.factory is not None else _registered(meta)
         inner = as_simulation(made)
         if hook(inner_of(inner), HasAdapter) is not None:
