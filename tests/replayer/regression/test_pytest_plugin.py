@@ -128,6 +128,50 @@ def test_golden_tapes_are_recorded_on_request_and_compared(pytester: pytest.Pyte
     assert tape.read_bytes() == before
 
 
+PONDS = """
+from sim import Field, Schema, State
+
+class Pond:
+    name = "water"
+
+    def __init__(self):
+        self.state = State(Schema(Field(self.name, "i8")))
+
+    def step(self, rain):
+        self.state[self.name][...] += rain
+"""
+MAPPED = """
+from ponds import Pond
+
+def test_pond(golden_tape):
+    golden_tape("pond.tape", Pond, [3, 1, 4, 1, 5])
+
+class Lake(Pond):
+    name = "level"
+
+def test_lake(golden_tape):
+    golden_tape("pond.tape", Lake, [3, 1, 4, 1, 5], field_map="names.toml")
+
+def test_salt_lake(golden_tape):
+    golden_tape("pond.tape", Lake, [3, 1, 4, 1, 5], field_map="salt.toml")
+
+def test_sea(golden_tape):
+    golden_tape("pond.tape", Lake, [3, 1, 4], field_map="names.toml")
+"""
+
+
+def test_golden_tapes_of_older_code_are_compared_by_a_field_map(pytester: pytest.Pytester) -> None:
+    """One map fits, one does not; other inputs are found as well."""
+    pytester.makepyfile(test_inner=MAPPED, ponds=PONDS)
+    (pytester.path / "names.toml").write_text('[renamed]\nwater = "level"\n')
+    (pytester.path / "salt.toml").write_text('[renamed]\nwater = "salt"\n')
+    run_inner(pytester, "--update-golden-tapes", "test_inner.py::test_pond").assert_outcomes(passed=1)
+    result = run_inner(pytester)
+    result.assert_outcomes(passed=2, failed=2)
+    result.stdout.fnmatch_lines(["*salt.toml: water (as salt): fields of the tape that the simulation does not have*"])
+    result.stdout.fnmatch_lines(["pond.tape: the run has 3 ticks, and had 5"])
+
+
 def test_unused_the_plugin_loads_nothing_of_ours() -> None:
     """It is imported in every run of pytest, also next to a user's own sim.py."""
     program = f"import sys, {NAME}; print(sorted({{'recorder', 'replayer', 'sim', 'numpy'}} & set(sys.modules)))"
