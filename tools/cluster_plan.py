@@ -2,7 +2,8 @@
 
 Usage: python tools/cluster_plan.py [--measured FILE] [--machines 1,10,100,1000] [--latency-ms 20] [--store-gb-per-s 10]
 
-Each item waits for three things in turn: the one process that hands items out, the store, and a free slot. The reason for
+Each bundle of items waits for three things in turn: the one process that hands out, the store, and a free slot. The sizes of
+bundles are chosen by the code that chooses them in a real run. The reason for
 the end of scaling is found by trial: each of the constants is made free in turn, and the one that saves most is named.
 """
 
@@ -17,11 +18,14 @@ from pathlib import Path
 
 import attrs
 
+from recorder.processes.cluster.bundles import BundleSizes
+
 MACHINES = (1, 10, 100, 1000)
 REASONS = {  # A constant, what it is for people.
     "step_s": "the steps themselves",
     "scan_bytes_per_s": "one process reads the tape once, before the work",
-    "hand_out_s": "one process hands the items out",
+    "hand_out_s": "one process hands the bundles out",
+    "hand_out_item_s": "one process takes the results",
     "store_bytes_per_s": "the store's throughput",
     "latency_s": "the store's latency",
     "start_s": "the start of the workers",
@@ -37,7 +41,7 @@ class Plan:
         step_s: of one tick.
         interval_ticks, bytes_per_tick: of the tapes.
         scan_bytes_per_s: of one process that reads all blocks and their checksums.
-        hand_out_s: of the process that hands items out, for each.
+        hand_out_s, hand_out_item_s: of the process that hands out, for each bundle, and for each of its items.
         item_s: of a slot for each item besides its ticks: a fork, the simulation made, a keyframe loaded.
         start_s: of a slot, once: Ray's worker, and the interpreter beside it.
         latency_s: of a request to the store.
@@ -50,6 +54,7 @@ class Plan:
     bytes_per_tick: float = 300.0
     scan_bytes_per_s: float = 1e9
     hand_out_s: float = 0.004
+    hand_out_item_s: float = 0.0005
     item_s: float = 0.02
     start_s: float = 4.0
     latency_s: float = 0.02
@@ -105,16 +110,26 @@ def duration(plan: Plan, load: Load, machines: int) -> float:
     if load.read_first_bytes:
         rate = min(plan.scan_bytes_per_s, plan.machine_bytes_per_s, plan.store_bytes_per_s)
         begin_s = 3 * plan.latency_s + load.read_first_bytes / rate
-    free = [begin_s + plan.start_s + 3 * plan.latency_s] * min(slots, load.items)
+    free = [begin_s] * min(slots, load.items)
+    started_s = begin_s + plan.start_s + 3 * plan.latency_s  # Ray starts workers for the first bundles.
     handed_s, store_s, end_s = begin_s, begin_s, begin_s
-    for _ in range(load.items):
-        handed_s += plan.hand_out_s
-        start_s = max(heapq.heappop(free), handed_s)
-        size = load.read_bytes + load.written_bytes
+    sizes, waiting = BundleSizes(slots), load.items
+    ended: list[tuple[float, int, float]] = []
+    while waiting:
+        handed_s = max(heapq.heappop(free), handed_s)
+        while ended and ended[0][0] <= handed_s:
+            _, items, took_s = heapq.heappop(ended)
+            sizes.ended(items, took_s)
+        items = min(waiting, sizes.size(waiting))
+        waiting -= items
+        handed_s += plan.hand_out_s + items * plan.hand_out_item_s
+        start_s = max(started_s, handed_s)
+        size = items * (load.read_bytes + load.written_bytes)
         store_s = max(store_s, start_s) + size / plan.store_bytes_per_s
-        moved_s = max(store_s, start_s + size / slot_rate) + load.requests * plan.latency_s
-        done_s = moved_s + plan.item_s + load.ticks * plan.step_s
+        moved_s = max(store_s, start_s + size / slot_rate) + items * load.requests * plan.latency_s
+        done_s = moved_s + items * (plan.item_s + load.ticks * plan.step_s)
         heapq.heappush(free, done_s)
+        heapq.heappush(ended, (done_s, items, done_s - start_s))
         end_s = max(end_s, done_s)
     return end_s
 
@@ -157,6 +172,7 @@ def measured(path: Path) -> dict[str, float]:
     return {
         "scan_bytes_per_s": facts["scan_bytes_per_s"],
         "hand_out_s": facts["hand_out_ms"] / 1000,
+        "hand_out_item_s": facts["hand_out_bundled_ms"] / 1000,
         "item_s": facts["item_local_ms"] / 1000,
         "start_s": facts["ray_start_s"],
     }

@@ -10,6 +10,8 @@ from types import ModuleType
 import attrs
 import pytest
 
+from recorder.processes.cluster.bundles import BUNDLE_MAX
+
 from project_paths import ROOT
 
 
@@ -27,7 +29,9 @@ def planned() -> ModuleType:
 
 def test_one_slot_takes_the_sum_of_all(planned: ModuleType) -> None:
     """Four items of 10 ticks: a start, then for each its bytes, two requests, a fork and its steps."""
-    plan = planned.Plan(cores=1, step_s=0.5, item_s=0.25, start_s=2.0, latency_s=0.125, hand_out_s=0.0)
+    plan = planned.Plan(
+        cores=1, step_s=0.5, item_s=0.25, start_s=2.0, latency_s=0.125, hand_out_s=0.0, hand_out_item_s=0.0
+    )
     plan = attrs.evolve(plan, machine_bytes_per_s=1000.0, store_bytes_per_s=4000.0, scan_bytes_per_s=500.0)
     load = planned.Load("four", 4, 10, 1000.0, 1000.0, 2, 1000.0)
     first_s, start_s, item_s = 3 * 0.125 + 2.0, 2.0 + 3 * 0.125, 2.0 + 2 * 0.125 + 0.25 + 5.0
@@ -43,16 +47,23 @@ def test_no_time_is_better_than_its_limits(planned: ModuleType, machines: int) -
         slots = machines * plan.cores
         assert seconds >= load.items * load.ticks * plan.step_s / slots
         assert seconds >= load.items * (load.read_bytes + load.written_bytes) / plan.store_bytes_per_s
-        assert seconds >= load.items * plan.hand_out_s
+        assert seconds >= load.items * (plan.hand_out_item_s + plan.hand_out_s / BUNDLE_MAX)
         assert seconds >= load.read_first_bytes / plan.scan_bytes_per_s
         assert seconds <= planned.duration(plan, load, 1)
 
 
 def test_the_limit_is_the_one_that_was_made(planned: ModuleType) -> None:
     """Whatever else is cheap."""
-    cheap = planned.Plan(step_s=0.0, item_s=0.0, start_s=0.0, latency_s=0.0, hand_out_s=0.0)
+    cheap = planned.Plan(step_s=0.0, item_s=0.0, start_s=0.0, latency_s=0.0, hand_out_s=0.0, hand_out_item_s=0.0)
     load = planned.Load("some", 100, 10, 1e6, 0.0, 2)
-    dear = {"step_s": 1.0, "hand_out_s": 1.0, "latency_s": 10.0, "start_s": 1000.0, "store_bytes_per_s": 1000.0}
+    dear = {
+        "step_s": 1.0,
+        "hand_out_s": 1.0,
+        "hand_out_item_s": 1.0,
+        "latency_s": 10.0,
+        "start_s": 1000.0,
+        "store_bytes_per_s": 1000.0,
+    }
     for name, value in dear.items():
         assert planned.reason(attrs.evolve(cheap, **{name: value}), load, 4) == planned.REASONS[name]
 

@@ -37,9 +37,9 @@ def always_killed(_: int, __: Report) -> int:
 
 
 def held(folder: Path, item: int, _: Report) -> int:
-    """Note that the item has begun, and wait until the folder has the file go."""
+    """Note that the item has begun, and in which process, and wait until the folder has the file go."""
     with (folder / f"{item}.begun").open("a") as file:
-        file.write("x")
+        file.write(f"{os.getpid()} ")
     wait_until((folder / "go").exists)
     return item * 10
 
@@ -85,3 +85,8 @@ def environment(name: str, _: Report) -> str | None:
 def folder_of_worker(_: int, __: Report) -> str:
     """The current folder."""
     return str(Path.cwd())
+
+
+def has_file(path: Path, _: Report) -> bool:
+    """Return True if a worker finds a path."""
+    return path.exists()

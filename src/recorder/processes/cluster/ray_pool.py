@@ -20,6 +20,7 @@ from typing import Any, Generic, Self
 
 import attrs
 
+from recorder.processes.cluster.bundles import AHEAD, BUNDLE_MAX
 from recorder.processes.cluster.engine_error import EngineError
 from recorder.processes.cluster.ray_process import serve
 from recorder.processes.cluster.ray_start import RaySettings
@@ -34,6 +35,7 @@ from recorder.processes.worker_pipes import WAKE_UP_S, starting
 CLOSE_S = 20.0
 START_S = 120.0  # It takes 4 s, and 20 s on a busy machine.
 STARTS_MAX = 2
+SENT_AHEAD = AHEAD * BUNDLE_MAX  # For each slot: small pickles, of which bundles are made.
 ENDED = "the process that speaks with Ray has ended: give the command again"
 
 
@@ -177,7 +179,7 @@ class RayPool:
 
 
 class RaySubmission(Generic[Item, Result]):
-    """Items under way in Ray; see Submission. Twice as many as there are workers are sent, so that none waits for the next."""
+    """Items under way in Ray; see Submission. More than there are workers are sent, so that none waits for the next."""
 
     def __init__(
         self,
@@ -241,7 +243,7 @@ class RaySubmission(Generic[Item, Result]):
         return arrived
 
     def _feed(self) -> None:
-        while len(self._under_way) < 2 * self._session.slots and (task := next(self._tasks, None)) is not None:
+        while len(self._under_way) < SENT_AHEAD * self._session.slots and (task := next(self._tasks, None)) is not None:
             index, item = task
             try:
                 packed = pack(item)

@@ -6,7 +6,8 @@ Invariants:
        never end twice: the message of the lost one does not come any more. A worker that is lost before the work has begun
        is not counted there: that can be no fault of the item, and on a busy machine workers take longer to start than
        items to end.
-    3. If the pipe is closed, the process ends, and with it all that it has started, also if the caller was killed.
+    3. Several short items are handed out together, see bundles.py. An item that was lost is started alone.
+    4. If the pipe is closed, the process ends, and with it all that it has started, also if the caller was killed.
 """
 
 from __future__ import annotations
@@ -19,16 +20,17 @@ import signal
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.connection import Connection
 from typing import Any
 
 import attrs
 
+from recorder.processes.cluster.bundles import BundleSizes
 from recorder.processes.cluster.code_identity import code_identity
 from recorder.processes.cluster.engine_error import EngineError
 from recorder.processes.cluster.ray_start import RaySettings, connected, first_line
-from recorder.processes.cluster.worker_host import Message
+from recorder.processes.cluster.worker_host import BundleMessage
 
 POLL_S = 0.05
 CANCEL_S = 10.0
@@ -123,7 +125,8 @@ class _Server:
         self._works: dict[int, tuple[str, Any]] = {}  # By submission: a key, and the work in Ray's store.
         self._waiting: deque[_Task] = deque()
         self._resting: list[_Task] = []  # They were lost.
-        self._running: dict[Any, _Task] = {}
+        self._running: dict[Any, dict[int, _Task]] = {}  # Unfinished items of a bundle, by number.
+        self._sizes = BundleSizes(slots)
 
     def run(self) -> None:
         while True:
@@ -132,7 +135,7 @@ class _Server:
                     return
             self._end_rests()
             while self._waiting and len(self._running) < self._slots:
-                self._start(self._waiting.popleft())
+                self._start(self._next_bundle())
             if self._running:
                 ready, _ = self._ray.wait(list(self._running), num_returns=1, timeout=POLL_S, fetch_local=False)
                 for generator in ready:
@@ -142,6 +145,7 @@ class _Server:
         """Take a message of the caller; True for the last one."""
         if kind == "work":
             self._works[submission] = (more[0], self._ray.put(more[1]))
+            self._sizes = BundleSizes(self._slots)
         elif kind == "item":
             self._waiting.append(_Task(submission, *more))
         elif kind == "cancel":
@@ -149,9 +153,23 @@ class _Server:
             self._pipe.send(("cancelled", submission))
         return kind == "close"
 
-    def _start(self, task: _Task) -> None:
-        key, work = self._works[task.submission]
-        self._running[self._remote.remote(*self._common, key, work, task.item, task.was_lost)] = task
+    def _next_bundle(self) -> list[_Task]:
+        """The items that wait first, of one submission, and at least one of them."""
+        first = self._waiting.popleft()
+        size = self._sizes.size(1 + len(self._waiting))
+        bundle = [first]
+        while len(bundle) < size and self._waiting and not first.was_lost:
+            following = self._waiting[0]
+            if following.was_lost or following.submission != first.submission:
+                break
+            bundle.append(self._waiting.popleft())
+        return bundle
+
+    def _start(self, bundle: list[_Task]) -> None:
+        key, work = self._works[bundle[0].submission]
+        items = [task.item for task in bundle]
+        generator = self._remote.remote(*self._common, key, work, items, bundle[0].was_lost)
+        self._running[generator] = dict(enumerate(bundle))
 
     def _end_rests(self) -> None:
         rested = [task for task in self._resting if time.monotonic() >= task.rests_until_s]
@@ -160,39 +178,66 @@ class _Server:
             self._waiting.extendleft(reversed(rested))
 
     def _receive(self, generator: Any) -> None:
-        task, by_ray = self._running[generator], False
+        bundle = self._running[generator]
         try:
             kind, value = self._ray.get(next(generator))
         except StopIteration:  # Without a result before.
-            kind, value = "lost", None
+            self._lose(generator, list(bundle), None, by_ray=False)
         except self._ray.exceptions.RayTaskError as error:
             raise EngineError(f"a Ray worker failed: {first_line(error.cause or error)}") from None
         except self._ray.exceptions.RuntimeEnvSetupError as error:
             raise EngineError(f"the runtime_env cannot be set up: {first_line(error)}") from None
         except self._ray.exceptions.RayError:  # The worker or its machine is lost.
-            kind, value, by_ray = "lost", None, True
-        if kind == "begun":
-            task.has_begun = True
-            return
-        if kind == "progress":
-            self._pipe.send(("progress", task.submission, task.index, value))
-            return
-        del self._running[generator]
-        if kind == "unfit":
-            raise EngineError(value)
-        if kind == "done":
-            self._pipe.send(("done", task.submission, task.index, value))
-            return
-        task.lose(value, by_ray=by_ray)
-        if task.losses < self._attempts and task.start_losses < START_LOSSES_MAX:
-            self._resting.append(task)
+            self._lose(generator, list(bundle), None, by_ray=True)
         else:
-            self._pipe.send(("died", task.submission, task.index, task.exit_code))
+            self._take_message(generator, kind, value)
+
+    def _take_message(self, generator: Any, kind: str, value: Any) -> None:
+        """Take a message of run_items."""
+        bundle = self._running[generator]
+        match kind:
+            case "unfit":
+                raise EngineError(value)
+            case "begun":
+                bundle[value].has_begun = True
+            case "progress":
+                number, progress = value
+                self._pipe.send(("progress", bundle[number].submission, bundle[number].index, progress))
+            case "done":
+                outcomes, took_s = value
+                self._sizes.ended(len(outcomes), took_s)
+                for number, outcome in outcomes:
+                    task = self._ended(generator, number)
+                    self._pipe.send(("done", task.submission, task.index, outcome))
+            case _:
+                number, exit_code = value
+                self._lose(generator, [number], exit_code, by_ray=False)
+
+    def _ended(self, generator: Any, number: int) -> _Task:
+        """Take an item out of its bundle; after the last one nothing more is read of it."""
+        bundle = self._running[generator]
+        task = bundle.pop(number)
+        if not bundle:
+            del self._running[generator]
+        return task
+
+    def _lose(self, generator: Any, numbers: Sequence[int], exit_code: int | None, *, by_ray: bool) -> None:
+        for number in numbers:
+            task = self._ended(generator, number)
+            task.lose(exit_code, by_ray=by_ray)
+            if task.losses < self._attempts and task.start_losses < START_LOSSES_MAX:
+                self._resting.append(task)
+            else:
+                self._pipe.send(("died", task.submission, task.index, task.exit_code))
 
     def _cancel(self, submission: int) -> None:
         self._waiting = deque(task for task in self._waiting if task.submission != submission)
         self._resting = [task for task in self._resting if task.submission != submission]
-        ended = [generator for generator, task in self._running.items() if task.submission == submission]
+        ended = [
+            generator
+            for generator, bundle in self._running.items()
+            if any(task.submission == submission for task in bundle.values())
+        ]
         for generator in ended:
             self._ray.cancel(generator, force=True)
             del self._running[generator]
@@ -201,7 +246,7 @@ class _Server:
         self._works.pop(submission, None)
 
 
-def _function() -> Callable[..., Iterator[Message]]:
+def _function() -> Callable[..., Iterator[BundleMessage]]:
     """The function that Ray runs: defined here so that it is sent by value, and works where this package is missing."""
 
     def run(
@@ -209,14 +254,14 @@ def _function() -> Callable[..., Iterator[Message]]:
         identity: dict[str, str],
         key: str,
         work: bytes,
-        item: bytes,
+        items: list[bytes],
         tells_begin: bool,  # noqa: FBT001 - Ray passes it on
     ) -> Iterator[tuple[str, Any]]:
         import socket  # noqa: PLC0415 - on the other machine
 
         try:
             from recorder.processes.cluster.code_identity import code_identity, difference  # noqa: PLC0415 - as above
-            from recorder.processes.cluster.worker_host import run_item  # noqa: PLC0415 - as above
+            from recorder.processes.cluster.worker_host import run_items  # noqa: PLC0415 - as above
         except ImportError as error:
             yield "unfit", f"the worker on {socket.gethostname()} cannot import this package: {error}"
             return
@@ -224,6 +269,6 @@ def _function() -> Callable[..., Iterator[Message]]:
         if found is not None:
             yield "unfit", f"the worker on {socket.gethostname()} has {found}"
             return
-        yield from run_item(environment, key, work, item, tells_begin=tells_begin)
+        yield from run_items(environment, key, work, items, tells_begin=tells_begin)
 
     return run

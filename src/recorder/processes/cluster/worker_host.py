@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from multiprocessing.connection import Connection, wait
 from multiprocessing.reduction import ForkingPickler
 from types import ModuleType
@@ -28,11 +28,15 @@ from recorder.processes.pool import Outcome, Pool, WorkerDiedError
 from recorder.processes.worker_pipes import begin_as_worker
 
 REPORT_S = 0.5  # Between two reports of an item's progress: each is an object in Ray's store.
+COLLECT_S = 0.2  # A result is sent at once if the last one was sent this long ago.
 # Signals of other processes: of the system without memory, of an operator. Work that dies of another one would again.
 _FROM_OUTSIDE = (-signal.SIGKILL, -signal.SIGTERM)
 
 # (kind, value): "begun" and None; "progress" and a number; "done" and pickled bytes, see pack_outcome; "lost" and an exit code or None.
 Message = tuple[str, Any]
+# (kind, value): "begun" and the number of the item; "progress" or "lost", and the number and what the item's message has;
+# "done" and a list of numbers and packed outcomes, with the seconds that the work of these took.
+BundleMessage = tuple[str, Any]
 
 
 @attrs.define
@@ -50,30 +54,47 @@ class _Host:
 _hosts: list[_Host] = []  # Of this Ray worker: one, or none.
 
 
-def run_item(
-    environment: dict[str, str], key: str, work: bytes, item: bytes, *, tells_begin: bool
-) -> Iterator[Message]:
-    """In a Ray worker: yield the progress of an item, and its end.
+def run_items(
+    environment: dict[str, str], key: str, work: bytes, items: Sequence[bytes], *, tells_begin: bool
+) -> Iterator[BundleMessage]:
+    """In a Ray worker: run items one after the other; yield the progress of each, and its end.
 
-    environment: see passed_on_environment. key: of the work, for the items that follow. work: see sent_work. item: pickled.
-    tells_begin: yield "begun" as well, when the work has been loaded and begins. Each message is an object in Ray's store.
+    environment: see passed_on_environment. key: of the work, for the items that follow. work: see sent_work. items: pickled.
+    tells_begin: yield "begun" as well, when the work has been loaded and begins. Each message is an object in Ray's store,
+    so results of short items are collected.
     """
-    host = _running_host(environment)
-    reported_s = time.monotonic()
+    done: list[tuple[int, bytes]] = []
+    took_s, sent_s = 0.0, time.monotonic()
+    for number, item in enumerate(items):
+        begun_s = time.monotonic()
+        for kind, value in _run_item(_running_host(environment), key, work, item):
+            if kind == "done":
+                took_s += time.monotonic() - begun_s
+                done.append((number, value))
+            elif kind == "lost":
+                yield "lost", (number, value)
+            elif kind == "begun":
+                begun_s = time.monotonic()  # Without the start of the host, which the first item waits for.
+                if tells_begin:
+                    yield "begun", number
+            elif time.monotonic() - sent_s > REPORT_S:
+                sent_s = time.monotonic()
+                yield "progress", (number, value)
+        if done and (number + 1 == len(items) or time.monotonic() - sent_s > COLLECT_S):
+            yield "done", (done, took_s)
+            done, took_s, sent_s = [], 0.0, time.monotonic()
+    if done:
+        yield "done", (done, took_s)
+
+
+def _run_item(host: _Host, key: str, work: bytes, item: bytes) -> Iterator[Message]:
     try:
         host.pipe.send((key, work, item))
         while True:
             kind, value = host.pipe.recv()
-            if kind == "begun":
-                if tells_begin:
-                    yield kind, value
-                continue
-            if kind != "progress":
-                yield kind, value
+            yield kind, value
+            if kind in ("done", "lost"):
                 return
-            if time.monotonic() - reported_s > REPORT_S:
-                reported_s = time.monotonic()
-                yield kind, value
     except (EOFError, OSError):
         _hosts.clear()
         host.end()

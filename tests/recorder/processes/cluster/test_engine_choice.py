@@ -102,6 +102,6 @@ def test_an_address_of_another_kind_says_what_to_do(address: str) -> None:
 def test_a_worker_with_another_version_of_the_code(name: str) -> None:
     """The function that Ray runs compares before it loads anything."""
     expected: dict[str, Any] = {**code_identity(), name: "1.0"}
-    ((kind, told),) = _function()({}, expected, "key", b"", b"")
+    ((kind, told),) = _function()({}, expected, "key", b"", [b""], tells_begin=False)
     assert kind == "unfit"
     assert told == f"the worker on {socket.gethostname()} has {name} {code_identity()[name]} instead of 1.0"

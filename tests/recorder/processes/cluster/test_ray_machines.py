@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import shutil
 import threading
 from collections.abc import Iterator
 from functools import partial
@@ -53,19 +55,26 @@ def test_a_machine_that_is_lost_costs_its_items_time_alone(
     submission = pool.submit(partial(cluster_work.held, tmp_path), range(5), name=named)
     assert sorted((one.index, one.get()) for one in submission) == [(item, item * 10) for item in range(5)]
     losing.join()
-    begun = [(tmp_path / f"{item}.begun").read_text() for item in range(5)]
-    assert sorted(begun[:2]) == ["x", "xx"]
-    assert begun[2:] == ["x", "x", "x"]
+    begun = [len((tmp_path / f"{item}.begun").read_text().split()) for item in range(5)]
+    assert sorted(begun[:2]) == [1, 2]
+    assert begun[2:] == [1, 1, 1]
     machines.join()
     assert list(results_in_order(pool, pool_work.double, range(4), name=named)) == [0, 2, 4, 6]
     assert pool.workers == 2
 
 
 def _lose_one_of_two(machines: RayMachines, folder: Path) -> None:
-    """Lose a machine as soon as two items are under way, and let the other items end."""
-    wait_until(lambda: len(list(folder.glob("*.begun"))) == 2)
+    """Lose a machine as soon as two items are under way, and let the other items end once its own has gone with it."""
+    wait_until(lambda: len(_processes(folder)) == 2)
+    under_way = _processes(folder)
     machines.lose()
+    wait_until(lambda: not all(Path(f"/proc/{one}").exists() for one in under_way))
     (folder / "go").touch()
+
+
+def _processes(folder: Path) -> list[str]:
+    """The processes that have begun an item, by its file, which is written after it is made."""
+    return [process for path in folder.glob("*.begun") for process in path.read_text().split()]
 
 
 def test_results_are_the_same_bytes_if_a_machine_is_lost(
@@ -89,3 +98,39 @@ def test_results_are_the_same_bytes_if_a_machine_is_lost(
     lost.clear()
     report = verify_tape(tape, Walkers, pool=pool, progress=lose)
     assert (lost, report.ok, report.verified_ticks) == ([1], True, 81)
+
+
+def test_a_package_that_only_the_caller_has_reaches_the_machines_by_the_runtime_env(
+    machines: RayMachines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A simulation with a module of rules. Its folder is gone before a worker could find it on the caller's path."""
+    package = tmp_path / "faraway"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "rules.py").write_text("PACE = 3\n")
+    (package / "game.py").write_text(GAME)
+    monkeypatch.syspath_prepend(tmp_path)
+    game = importlib.import_module("faraway.game")
+    tape = tmp_path / "run.tape"
+    record(tape, game.Game(), [None] * 40, keyframe_interval_ticks=10)
+    environment = {"py_modules": [str(package)]}
+    engine = RayEngine(machines.address, runtime_env=environment, patience_s=60.0)
+    with ray_pool(tmp_path, engine=engine, before=machines.prefix) as pool:
+        shutil.rmtree(package)
+        report = verify_tape(tape, game.Game, pool=pool)
+        assert (report.ok, report.verified_ticks) == (True, 41)
+        assert list(results_in_order(pool, cluster_work.has_file, [package], name=named)) == [False]
+
+
+GAME = """
+from faraway.rules import PACE
+from sim import Field, Schema, State
+
+
+class Game:
+    def __init__(self):
+        self.state = State(Schema(Field("x", "i8", (4,))))
+
+    def step(self, inputs):
+        self.state["x"][:] += PACE
+"""
