@@ -1,1 +1,1 @@
-"""Scenarios whose world runs in shards, and the tapes of the shards."""
+"""Scenarios whose world runs in shards, the tapes of the shards, and checkpoints by shards."""

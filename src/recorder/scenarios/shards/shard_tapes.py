@@ -51,6 +51,8 @@ class ShardTapes:
         """Begin the tapes. tape, meta: of the whole. state: of the whole, at this tick. Raises FileExistsError, OSError."""
         self._tape, self._stripes, self._state, self._ticks = tape, shards.stripes, state, (tick, tick)
         self._last_hash = state.hash()
+        with OpenTape(tape) as opened:
+            self._run_id = opened.assemble().run_id.hex()
         folder = shards_folder(tape)
         if folder.exists():
             raise FileExistsError(f"{folder} already exists")
@@ -83,12 +85,10 @@ class ShardTapes:
         self.abandon()
         folder = shards_folder(self._tape)
         paths = [folder / shard_tape_name(shard) for shard in range(self._stripes.count)]
-        with OpenTape(self._tape) as opened:
-            assembled = opened.assemble()
         manifest = {
             "version": MANIFEST_VERSION,
             "whole": self._tape.name,
-            "run_id": assembled.run_id.hex(),
+            "run_id": self._run_id,
             "first_tick": self._ticks[0],
             "last_tick": self._ticks[1],
             "last_hash": f"{self._last_hash:016x}",

@@ -77,6 +77,12 @@ def test_a_desync_names_its_shard(
     assert run(replayer.commands.main.main, f"verify {tmp_path}/run.tape --json --dump-folder {tmp_path}/b") == 1
     facts = json.loads(capsys.readouterr().out)
     assert facts["shards"] == [{"shard": 1, "first_row": 16, "last_row": 31, "fields": ["plants.energy"]}]
+    (tmp_path / "run.tape").rename(
+        tmp_path / "whole"
+    )  # It is joined from the shards, and the shard named all the same.
+    assert run(replayer.commands.main.main, f"verify {tmp_path}/run.tape.shards --json --dump-folder {tmp_path}/d") == 1
+    assert json.loads(capsys.readouterr().out)["shards"] == facts["shards"]
+    (tmp_path / "whole").rename(tmp_path / "run.tape")
     (shards_folder(tmp_path / "run.tape") / "manifest.json").unlink()
     assert run(replayer.commands.main.main, f"verify {tmp_path}/run.tape --dump-folder {tmp_path}/c") == 1
     assert "shards: not known: " in capsys.readouterr().out
