@@ -110,6 +110,15 @@ def test_a_shard_that_always_ends_is_one_line_and_the_ticks_before_are_kept(
     assert record("resume many.tape --ticks 9 -q") == 0
 
 
+@pytest.mark.skipif(find_spec("ray") is not None, reason="Ray is installed")
+def test_without_the_package_ray_the_line_says_what_to_install(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert record("run quiet-meadow --shards 2 --engine ray -o a.tape") == 2
+    assert_one_line(capsys.readouterr(), "the engine ray needs ray: pip install 'ray>=2.40'")
+    assert files(folder) == {}
+
+
 def test_a_new_name_is_none_whose_tapes_of_shards_are_still_there() -> None:
     """Of a tape that was removed."""
     Path("recordings/boom-and-crash-1.tape.shards").mkdir(parents=True)

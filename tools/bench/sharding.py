@@ -245,18 +245,23 @@ def exchange_ms(rows: list[dict[str, Any]], engine: str, count: int, size_bytes:
 
 
 def model_of(results: list[Result], rows: list[dict[str, Any]]) -> Table:
-    """A tick in N shards with a core for each, on each engine, and how many times as fast as one process."""
+    """A tick in N shards with a core for each, on each engine, and how many times as fast as one process.
+
+    The steps alone, then with the whole state of each tick, as a recording takes it.
+    """
     engines = sorted({row["engine"] for row in rows})
     table = Table("cells", "one process", "shards", *engines)
     for result in results:
         for count in result.path:
-            times = [
-                result.path[count]
-                + result.whole[count]
-                + result.exchanges[count] * exchange_ms(rows, engine, count, result.message_bytes[count])
-                for engine in engines
-            ]
-            shown = [f"{tick:.1f} ms, {result.one_thread / tick:.2f} ×" for tick in times]
+            shown = []
+            for engine in engines:
+                exchange = exchange_ms(rows, engine, count, result.message_bytes[count])
+                steps = result.path[count] + result.exchanges[count] * exchange
+                recorded = steps + result.whole[count]
+                shown.append(
+                    f"{steps:.0f} ms, {result.one_thread / steps:.2f} ×; recorded {recorded:.0f} ms, "
+                    f"{result.one_thread / recorded:.2f} ×"
+                )
             table.add_row(f"{result.side}²", f"{result.one_thread:.1f} ms", str(count), *shown)
     return table
 
