@@ -49,6 +49,8 @@ def read_manifest(path: Path) -> dict[str, Any]:
             "version": int(), "first_tick": int(), "last_tick": int(), "last_hash": str(), "halo": int(),
             "cuts": [*_], "tapes": [_, *_] as tapes,
         } if all(map(_is_entry, tapes)):  # fmt: skip
+            if not 0 <= manifest["first_tick"] <= manifest["last_tick"]:
+                raise ShardTapesError(f"{path} is damaged: expected a first and a last tick, in this order")
             return dict(manifest)
     raise ShardTapesError(f"{path} is not a manifest of shards")
 

@@ -117,7 +117,8 @@ class ShardParts:
         if not first.is_file():
             raise ShardTapesError(f"{first} is missing")
         with Tape(first) as tape:
-            meta = tape.meta.get("notes", {}).get("whole")
+            notes = tape.meta.get("notes")
+        meta = notes.get("whole") if isinstance(notes, dict) else None
         if not isinstance(meta, dict):
             raise ShardTapesError(f"{first} is not the tape of a shard: it does not describe the whole")
         return ShardParts._checked(folder, manifest, plan_of(meta)), WholeFacts(manifest["run_id"], meta)

@@ -126,6 +126,9 @@ BAD: dict[str, tuple[Callable[[Path], Any], str]] = {
     ),
     "half a manifest": (lambda folder: (folder / "manifest.json").write_text('{"cuts": 1,'), "cannot be read"),
     "another version": (lambda folder: changed(folder, lambda one: one.update(version=9)), "has version 9"),
+    "ticks before the first": (lambda folder: changed(folder, lambda one: one.update(first_tick=-3)), "in this order"),
+    "ticks in another order": (lambda folder: changed(folder, lambda one: one.update(first_tick=99)), "in this order"),
+    "more ticks": (lambda folder: changed(folder, lambda one: one.update(last_tick=99)), "the tape has ticks 0 to 20"),
     "a hash of another run": (lambda folder: changed(folder, lambda one: one.update(last_hash="0")), "holds no whole"),
     "a tape of another run": (of_another_run, "holds no whole"),
 }
