@@ -430,7 +430,12 @@ enums:
   codec:
     0: none
     1: lz4
-    2: zstd
+    2:
+      id: zstd
+      doc: One Zstandard frame, of a packed tape.
+    3:
+      id: streams
+      doc: One Zstandard frame with the frames of a FRAMES block as streams, of a packed tape; see SPEC.md.
   extension:
     1:
       id: array

@@ -1,4 +1,4 @@
-"""``replay cut``, ``rekey`` and ``join``: what they print, the test that is written, and one line for each mistake."""
+"""``replay cut``, ``rekey``, ``pack`` and ``join``: what they print, the test that is written, and one line for each mistake."""
 
 from __future__ import annotations
 
@@ -52,6 +52,13 @@ def test_what_is_printed_is_what_was_written(capsys: pytest.CaptureFixture[str])
     size = Path("part.tape").stat().st_size
     assert facts == {"path": "part.tape", "first_tick": 33, "last_tick": 60, "simulated": 13, "size_bytes": size}
     assert "4 → 13 keyframes" in asked(capsys, f"rekey garden.tape --every 5 -o new.tape {GARDEN}")
+    packed = json.loads(asked(capsys, "pack garden.tape -o packed.tape --json"))
+    sizes = {"bytes_before": Path("garden.tape").stat().st_size, "size_bytes": Path("packed.tape").stat().st_size}
+    assert packed == {"path": "packed.tape", "first_tick": 0, "last_tick": 60, **sizes}
+    assert "all 61 ticks match" in asked(capsys, f"verify packed.tape {GARDEN}")
+    assert asked(capsys, "pack garden.tape -o quick.tape --level 1").startswith(
+        "quick.tape: ticks 0 to 60 of garden.tape, "
+    )
     assert asked(capsys, "join garden.tape part.tape -o both.tape").startswith(
         "both.tape: ticks 0 to 60, joined at tick 33"
     )
@@ -68,6 +75,9 @@ def test_what_is_printed_is_what_was_written(capsys: pytest.CaptureFixture[str])
         ("cut garden.tape --ticks 30..40 -o nowhere/part.tape", "nowhere"),
         ("cut nothing.tape --ticks 30..40 -o part.tape", "nothing.tape"),
         ("rekey garden.tape --every 0 -o part.tape", "every"),
+        ("pack garden.tape -o battle.tape", "exists already"),
+        ("pack garden.tape --level 20 -o part.tape", "level"),
+        ("pack nothing.tape -o part.tape", "nothing.tape"),
         ("join garden.tape battle.tape -o part.tape", "differ in their"),
         ("join garden.tape nothing.tape -o part.tape", "nothing.tape"),
     ],

@@ -16,22 +16,24 @@ import mmap
 import os
 import stat
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from recorder.errors import CorruptError, MissingTickError, RecordingError
 from recorder.format.blocks.block import Flags
-from recorder.format.blocks.file_header import MAGIC, features_of, make_file_header
+from recorder.format.blocks.file_header import MAGIC, PACKED_KEY, features_of, make_file_header
 from recorder.format.blocks.frame import Frame
 from recorder.format.blocks.full_keyframe import full_payload
 from recorder.format.limits import PIECE_RAW_BYTES
 from recorder.format.recording.assembly import Assembled
 from recorder.format.recording.recording import Recording
 from recorder.format.segments.block_location import KeyframeLocation, OptionalBlock, optional_blocks
+from recorder.format.segments.packed_piece import pack_piece
 from recorder.format.segments.seal import TRAILER_BYTES, decode_trailer
 from recorder.format.segments.segment_encoder import (
+    Piece,
     SegmentEncoder,
     SeqReference,
     delta_pieces,
@@ -53,8 +55,8 @@ TAKEN = "a file of this name exists already"
 class TapeCopy:
     """A new tape while it is written; a context manager. Without ``finish`` the copy is removed."""
 
-    def __init__(self, path: str | os.PathLike[str], run_id: bytes, meta: bytes) -> None:
-        """Claim the names.
+    def __init__(self, path: str | os.PathLike[str], run_id: bytes, meta: bytes, *, level: int | None = None) -> None:
+        """Claim the names. level: pack the blocks with Zstandard, at this level; META has to say so.
 
         Raises FileExistsError if path exists, or if path.part exists and is not an abandoned copy;
         BlockingIOError if a different process is copying to path, OSError if path cannot be written.
@@ -65,6 +67,7 @@ class TapeCopy:
         self._io = _claim(self._part)
         self._files = TapeFiles(self._part)  # A copy has one file; a log may need further ones.
         self._full: SeqReference | None = None
+        self._level = level
         self._finished = self._closed = False
         encoder = SegmentEncoder(make_file_header(run_id, 0, 0, features_of(decode_plain(meta))), meta)
         self._log = SegmentedLog(self._files, self._io, encoder, lambda *_: meta, syncs=False, record_durable=False)
@@ -74,28 +77,31 @@ class TapeCopy:
             self._abandon()
             raise
 
+    def _put(self, pieces: list[Piece]) -> None:
+        self._log.put(pieces if self._level is None else [pack_piece(piece, self._level) for piece in pieces])
+
     def frames(self, frames: Sequence[Frame]) -> None:
         """Add frames of consecutive ticks."""
         for piece in pieces_of_frames(frames):
-            self._log.put([piece])
+            self._put([piece])
         self._log.write()
 
     def full(self, tick: int, snapshot: Snapshot, *, rebuilt: bool = False, digest: bytes = b"") -> None:
         """Add a full keyframe; rebuilt: it was re-simulated and has the recorded hash. digest: of its values."""
         flags = Flags.REBUILT if rebuilt else Flags(0)
         pieces, self._full = full_pieces(tick, full_payload(tick, snapshot.hash(), snapshot, digest), flags)
-        self._log.put(pieces)
+        self._put(pieces)
         self._log.write()
 
     def delta(self, tick: int, payload: bytes) -> None:
         """Add a delta of the last full keyframe, as it was recorded."""
         assert self._full is not None, "a delta needs a full keyframe before it"
-        self._log.put(delta_pieces(tick, memoryview(payload), self._full))
+        self._put(delta_pieces(tick, memoryview(payload), self._full))
         self._log.write()
 
     def drop(self, first_tick: int, last_tick: int, why: str) -> None:
         """Record that frames are missing."""
-        self._log.put([drop_piece(first_tick, last_tick, why)])
+        self._put([drop_piece(first_tick, last_tick, why)])
         self._log.write()
 
     def optional(self, block: OptionalBlock) -> None:
@@ -108,7 +114,7 @@ class TapeCopy:
             flags = Flags.CONTINUATION if start else Flags(0)
             flags |= Flags.CONTINUES if start + PIECE_RAW_BYTES < len(payload) else Flags(0)
             piece = payload[start : start + PIECE_RAW_BYTES]
-            self._log.put([make_piece(kind, piece, first_tick, flags=flags)])
+            self._put([make_piece(kind, piece, first_tick, flags=flags)])
         self._log.write()
 
     def finish(self, outcome: Any) -> None:
@@ -189,22 +195,25 @@ def copy_run(source: str | os.PathLike[str], target: str | os.PathLike[str], out
     """
     with OpenTape(source) as opened:
         assembled = opened.assemble()
-        recording = assembled.recording
-        first, last = recording.first_tick, recording.last_tick
         with TapeCopy(target, assembled.run_id, copied_meta(assembled)) as copy:
-            places = recording.keyframes
-            others = deque(recording.believing_index(lambda: optional_blocks(recording.segments)))
-            next_tick = first + 1
-            for place in places:
-                next_tick = _copy_frames(recording, copy, next_tick, place.tick)
-                while others and others[0].position < (place.segment, place.entry.offset):
-                    copy.optional(others.popleft())
-                copy_keyframe(recording, copy, place)
-            _copy_frames(recording, copy, next_tick, last)
-            for other in others:
-                copy.optional(other)
+            copy_all(assembled.recording, copy)
             copy.finish(outcome)
-    return first, last
+    return assembled.recording.first_tick, assembled.recording.last_tick
+
+
+def copy_all(recording: Recording, copy: TapeCopy, progress: Callable[[int], None] = lambda _: None) -> None:
+    """Copy all frames, keyframes and other blocks. progress: called with the tick of each keyframe copied."""
+    others = deque(recording.believing_index(lambda: optional_blocks(recording.segments)))
+    next_tick = recording.first_tick + 1
+    for place in recording.keyframes:
+        next_tick = _copy_frames(recording, copy, next_tick, place.tick)
+        while others and others[0].position < (place.segment, place.entry.offset):
+            copy.optional(others.popleft())
+        copy_keyframe(recording, copy, place)
+        progress(place.tick)
+    _copy_frames(recording, copy, next_tick, recording.last_tick)
+    for other in others:
+        copy.optional(other)
 
 
 def _copy_frames(recording: Recording, copy: TapeCopy, first: int, last: int) -> int:
@@ -243,8 +252,8 @@ def why_missing(recording: Recording, tick: int, error: RecordingError) -> str:
 
 
 def copied_meta(assembled: Assembled, **more: Any) -> bytes:
-    """The META of a copy: that of the original, without facts about its files. The copy of a ring is not a ring."""
-    meta = {key: value for key, value in assembled.meta.items() if key != "segment"}
+    """The META of a copy: that of the original, without facts about its files, but with more. The copy of a ring is not a ring."""
+    meta = {key: value for key, value in assembled.meta.items() if key not in ("segment", PACKED_KEY)}
     if isinstance(settings := meta.get("settings"), dict):
         meta["settings"] = {**settings, "keep_ticks": None, "keep_s": None}
     return encode_plain({"world": None, **meta, **more})  # decode_meta has checked its size.

@@ -29,6 +29,7 @@ COMMANDS = {  # The function of each command; its module is imported only when t
     "cut": "replayer.commands.reshape:cut",
     "rekey": "replayer.commands.reshape:rekey",
     "join": "replayer.commands.reshape:join",
+    "pack": "replayer.commands.pack:pack",
     "branch": "replayer.commands.branch:branch",
     "tree": "replayer.commands.tree:tree",
     "find": "replayer.commands.find:find",

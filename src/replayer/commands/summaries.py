@@ -16,6 +16,7 @@ SUMMARIES = {
     "cut": "Cut a stand-alone tape out of another: some ticks with the keyframe they need.",
     "rekey": "Write a tape with another spacing of keyframes: faster to seek in, or smaller.",
     "join": "Join two tapes of which the second begins at a tick of the first.",
+    "pack": "Write a tape for storage: smaller, with the same ticks, hashes and states.",
     "branch": "Continue from a tick of a tape in another way: with other inputs, other parameters or other code.",
     "tree": "Draw the family of the tapes in a folder: each branch under the run that it leaves.",
     "find": "Find the ticks at which a condition holds: all of them, the first or the last.",

@@ -293,7 +293,7 @@ def test_a_later_minor_version_and_compatible_flags_are_read(tape: bytes, tmp_pa
 def test_another_major_version_and_incompatible_flags_are_refused(tape: bytes, tmp_path: Path) -> None:
     """The error states what the tape needs, even if the tape may be damaged, too."""
     path = tmp_path / "run.tape"
-    for offset, layout, value in ((8, "<H", 1), (8, "<H", 0xFFFF), (16, "<I", 2), (16, "<I", 1 << 31)):
+    for offset, layout, value in ((8, "<H", 1), (8, "<H", 0xFFFF), (16, "<I", 4), (16, "<I", 1 << 31)):
         for cut in (len(tape), 1000, FILE_HEADER_BYTES):
             path.write_bytes(with_file_header(tape, offset, layout, value)[:cut])
             with pytest.raises(UnsupportedVersionError):

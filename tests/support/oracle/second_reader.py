@@ -6,6 +6,7 @@ It reads complete, undamaged tapes; a wrong checksum or state hash raises Assert
 # ruff: noqa: PT018, PYI024
 from __future__ import annotations
 
+import io
 import re
 import struct
 from collections import namedtuple
@@ -32,7 +33,7 @@ class Reader:
 
     def __init__(self, data: bytes, number: int | None = None) -> None:
         magic, major, self.minor, place, incompatible, _ = struct.unpack_from("<8sHHIII", data)
-        assert (magic, major, incompatible & ~1) == (b"\x89TAP\r\n\x1a\n", 0, 0), "file header"
+        assert (magic, major, incompatible & ~3) == (b"\x89TAP\r\n\x1a\n", 0, 0), "file header"
         assert struct.unpack_from("<I", data, 60) == (crc32c(data[:60]),), "file header checksum"
         self.data, self.number = data, number
         self.run_id, self.marker, self.segment, self.first_seq = struct.unpack_from("<16s8sIQ", data, 24)
@@ -57,7 +58,11 @@ class Reader:
         end = offset + 72 + -(-block.stored // 8) * 8
         assert end <= len(self.data) and crc32c(self.data[offset + 72 : end]) == block.crc, "payload checksum"
         payload = self.data[offset + 72 : offset + 72 + block.stored]
-        payload = lz4.block.decompress(payload, uncompressed_size=block.raw) if block.codec else payload
+        if block.codec == 1:
+            payload = lz4.block.decompress(payload, uncompressed_size=block.raw)
+        elif block.codec:
+            payload = read_packed(payload, is_streams=block.codec == 3)
+            assert len(payload) == block.raw, "raw"
         self.blocks.append(block._replace(payload=payload))
         return end
 
@@ -105,6 +110,37 @@ class Tape(Reader):
             if tick not in self.journal:
                 break
             yield self.journal[tick]
+
+
+def read_packed(stored: bytes, *, is_streams: bool) -> bytes:
+    """The payload of a block with codec 2 or 3."""
+    import zstandard
+
+    content = zstandard.ZstdDecompressor().decompress(stored, allow_extra_data=False)
+    if not is_streams:
+        return content
+    elements, is_chained, *sizes, form, count, tick = struct.unpack_from("<BBHHHIQ", content)
+    assert form == 0, "form"
+    data = io.BytesIO(content[20:])
+    hashes = [data.read(8) for _ in range(count)]
+    planes = [data.read(count) for _ in range(4)]
+    lengths = [sum(plane[i] << 8 * k for k, plane in enumerate(planes)) for i in range(count)]
+    inputs = [data.read(length) for length in lengths]
+    tables = []
+    for size in sizes:
+        columns, rows = [data.read(count) for _ in range(size)], []
+        for i in range(count):
+            row = [column[i] for column in columns]
+            rows.append([a ^ b for a, b in zip(row, rows[-1], strict=True)] if rows else row)
+        tables.append([bytes(row) for row in rows])
+    assert not data.read(), "rest"
+    payload = b""
+    for i in range(count):
+        more = [msgpack.packb(table[i]) for table in tables][: elements - 3]
+        proof = msgpack.packb(hashes[i]) if is_chained else b"\xcf" + hashes[i]
+        head = bytes([0x90 + elements, 0xCF]) + struct.pack(">Q", tick + i)
+        payload += head + proof + inputs[i] + b"".join(more)
+    return payload
 
 
 def ticks_of(block: Any) -> range:

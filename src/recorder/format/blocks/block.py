@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import enum
 import struct
+from collections.abc import Callable
 
 import attrs
 import google_crc32c
@@ -59,7 +60,8 @@ class Codec(enum.IntEnum):
 
     NONE = 0
     LZ4 = 1
-    ZSTD = 2  # Reserved; no writer of this version uses it.
+    ZSTD = 2  # Of packed tapes, see recorder.format.segments.packed_piece.
+    STREAMS = 3  # As ZSTD; the frames of a FRAMES block as streams, see packed/frame_streams.py.
 
 
 class Flags(enum.IntFlag):
@@ -218,10 +220,13 @@ def ticks_text(ticks: tuple[int, int]) -> str:
     return f"tick {ticks[0]}" if ticks[0] == ticks[1] else f"ticks {ticks[0]} to {ticks[1]}"
 
 
-def decode_payload(header: BlockHeader, padded: bytes) -> bytes:
+def decode_payload(
+    header: BlockHeader, padded: bytes, unpack: Callable[[BlockHeader, bytes], bytes] | None = None
+) -> bytes:
     """The raw payload of a block, from its stored bytes with padding.
 
-    Raises CorruptError if the checksum, the codec, the padding or the length is wrong.
+    unpack: for blocks of packed tapes, whose codecs are otherwise unknown; from the stored bytes, or ValueError.
+    Raises CorruptError if the checksum, the codec, the padding or the length is wrong, and as unpack does otherwise.
     """
     if len(padded) != header.padded_bytes or google_crc32c.value(padded) != header.payload_crc:
         raise damaged(header, "the checksum of a block's content is wrong")
@@ -232,6 +237,11 @@ def decode_payload(header: BlockHeader, padded: bytes) -> bytes:
         try:
             raw = lz4.block.decompress(stored, uncompressed_size=header.raw_bytes)
         except lz4.block.LZ4BlockError as error:
+            raise damaged(header, f"a block's content does not decompress: {error}") from None
+    elif unpack is not None and header.codec in (Codec.ZSTD, Codec.STREAMS):
+        try:
+            raw = unpack(header, stored)
+        except ValueError as error:
             raise damaged(header, f"a block's content does not decompress: {error}") from None
     else:
         raise damaged(header, f"codec {header.codec} is unknown to this program")

@@ -20,6 +20,7 @@ import google_crc32c
 
 from recorder.errors import CorruptError, TornError, UnsupportedVersionError
 from recorder.format.digests import new_digest
+from recorder.format.zstandard_frames import ensure_zstandard
 
 MAGIC = b"\x89TAP\r\n\x1a\n"
 HEADER_BYTES = 64
@@ -27,7 +28,9 @@ RUN_ID_BYTES = 16
 HEADER_BYTES_MAX = 4096  # A later version may have a longer header, not an arbitrary one.
 MAJOR, MINOR = 0, 2
 LINKED = 1  # Bit of incompatible: frames may have chained hashes in place of state hashes.
-INCOMPATIBLE_KNOWN = LINKED
+PACKED = 2  # Bit of incompatible: blocks may be compressed with Zstandard, and frames stored as streams.
+INCOMPATIBLE_KNOWN = LINKED | PACKED
+PACKED_KEY = "packed"  # In META of such a tape.
 
 MARKER_BYTES = 8
 
@@ -84,7 +87,7 @@ def decode_file_header(data: bytes) -> FileHeader:
     """Read the header at the start of data.
 
     Raises TornError if data is shorter than a header, CorruptError if magic or checksum are wrong,
-    UnsupportedVersionError if the tape needs a newer program.
+    UnsupportedVersionError if the tape needs a newer program, or a package that is not installed.
     """
     if len(data) < HEADER_BYTES:
         raise TornError(0, HEADER_BYTES, len(data))
@@ -99,6 +102,8 @@ def decode_file_header(data: bytes) -> FileHeader:
             f"format {major}.{minor} with feature flags {incompatible:#x}",
             f"format {MAJOR}.{MINOR} with feature flags {INCOMPATIBLE_KNOWN:#x}",
         )
+    if incompatible & PACKED:
+        ensure_zstandard()
     if not HEADER_BYTES <= size <= HEADER_BYTES_MAX or size % 8:
         raise CorruptError(0, f"a file header of {size} bytes")
     return FileHeader(run_id, marker, segment, first_seq, major, minor, incompatible, compatible, size)
@@ -114,7 +119,8 @@ def make_file_header(run_id: bytes, segment: int, first_seq: int, incompatible: 
 def features_of(meta: Mapping[str, Any]) -> int:
     """The bits of incompatible for a tape with this META: the features that a reader must know."""
     settings = meta.get("settings")
-    return LINKED if isinstance(settings, Mapping) and settings.get("hashes") == "changes" else 0
+    linked = LINKED if isinstance(settings, Mapping) and settings.get("hashes") == "changes" else 0
+    return linked | (PACKED if PACKED_KEY in meta else 0)
 
 
 def marker_of(run_id: bytes, segment: int) -> bytes:

@@ -131,7 +131,7 @@ def decode_frames(header: BlockHeader, payload: bytes) -> list[Frame]:
 
     Raises CorruptError if they are not frames, or not those that the header states (invariant 2).
     """
-    frames = _unpack_frames(payload, header.offset)
+    frames = unpack_frames(payload, header.offset)
     if [frame.tick for frame in frames] != list(range(header.first_tick, header.first_tick + header.tick_count)):
         raise CorruptError(
             header.offset,
@@ -142,7 +142,7 @@ def decode_frames(header: BlockHeader, payload: bytes) -> list[Frame]:
 
 def decode_frame(encoded: bytes, offset: int) -> Frame:
     """Decode a single frame. offset: of its block, for messages. Raises CorruptError if it is not a frame."""
-    frames = _unpack_frames(encoded, offset)
+    frames = unpack_frames(encoded, offset)
     if len(frames) != 1:
         raise CorruptError(offset, f"expected one frame, got {len(frames)}")
     return frames[0]
@@ -159,7 +159,8 @@ def _binary(unpacker: msgpack.Unpacker) -> bytes:
     return element if type(element) is bytes else b""
 
 
-def _unpack_frames(payload: bytes, offset: int) -> list[Frame]:
+def unpack_frames(payload: bytes, offset: int) -> list[Frame]:
+    """Decode frames back to back. offset: of their block, for messages. Raises CorruptError if they are not frames."""
     frames: list[Frame] = []
     unpacker = make_unpacker(payload)
     try:

@@ -9,6 +9,7 @@ import attrs
 from recorder.errors import CorruptError, TornError
 from recorder.format.blocks.block import HEADER_BYTES, TAG, BlockHeader, decode_header, decode_payload
 from recorder.format.blocks.file_header import FileHeader
+from recorder.format.blocks.packed.unpacked_block import unpack_block
 from recorder.format.segments.index import Entry, IndexPart, IndexPartSummary
 from recorder.format.segments.seal import TRAILER_BYTES, Seal, decode_trailer
 
@@ -99,11 +100,11 @@ class NoTapeError(Exception):
 
 
 def read_payload(read: Read, header: BlockHeader) -> bytes:
-    """The raw payload of one block. Raises CorruptError or TornError."""
+    """The raw payload of one block. Raises CorruptError or TornError, MissingCodecError as unpack_block does."""
     padded = read(header.offset + HEADER_BYTES, header.padded_bytes)
     if len(padded) < header.padded_bytes:
         raise TornError(header.offset, header.end_offset, header.offset + HEADER_BYTES + len(padded))
-    return decode_payload(header, padded)
+    return decode_payload(header, padded, unpack_block)
 
 
 def read_block(read: Read, offset: int, marker: bytes, near_bytes: int) -> tuple[BlockHeader, bytes]:
