@@ -435,7 +435,7 @@ enums:
       doc: One Zstandard frame, of a packed tape.
     3:
       id: streams
-      doc: One Zstandard frame with the frames of a FRAMES block as streams, of a packed tape; see SPEC.md.
+      doc: The frames of a FRAMES block as streams in Zstandard frames, of a packed tape; see SPEC.md.
   extension:
     1:
       id: array

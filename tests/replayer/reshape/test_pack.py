@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import msgpack
 import numpy as np
 import pytest
 from asked_worlds import Garden, battle_run, garden_run
@@ -17,16 +18,23 @@ import replayer
 from recorder import CorruptError
 from recorder.format.blocks.file_header import PACKED
 from recorder.format.blocks.frame import Frame
-from recorder.format.blocks.packed.frame_streams import HEAD_BYTES, join_frames, split_frames
+from recorder.format.blocks.packed.frame_streams import FORMS, HEAD_BYTES, join_frames, split_frames
+from recorder.format.blocks.packed.value_streams import join_values, split_values
 from recorder.format.limits import BLOCK_TICKS_MAX
-from recorder.format.zstandard_frames import MissingCodecError, compress_frame, decompress_frame
+from recorder.format.zstandard_frames import (
+    MissingCodecError,
+    compress_frame,
+    compress_frames,
+    decompress_frame,
+    decompress_frames,
+)
 from replayer.reshape import pack
 from replayer.reshape.cut import cut_tape
 from replayer.reshape.pack import pack_tape
 from replayer.tape.copied_range import UnfitTapeError
 from sim.kernel.plain_data import encode_plain
 
-from oracle.second_reader import Reader
+from oracle.second_reader import Reader, read_packed
 from small_worlds import Herd, Saved, Walkers, record
 
 zstandard = pytest.importorskip("zstandard")
@@ -147,19 +155,56 @@ def test_streams_join_to_the_frames(seed: int) -> None:
     """Byte for byte, for frames with and without each kind of hash."""
     frames = random_frames(random.Random(seed))
     payload = b"".join(frame.encode() for frame in frames)
-    streams = split_frames(payload)
-    assert streams is not None
-    assert len(streams) <= len(payload) + HEAD_BYTES
-    assert join_frames(streams, len(payload)) == payload
+    for form in FORMS:
+        streams = split_frames(payload, form)
+        assert streams is not None
+        joined = b"".join(streams)
+        assert len(joined) <= len(payload) + HEAD_BYTES + 24
+        assert join_frames(joined, len(payload)) == payload
+        for stored in (compress_frames(streams, 3), compress_frames([joined], 3)):
+            assert decompress_frames(stored, len(joined)) == joined
+            assert read_packed(stored, is_streams=True) == payload
+            with pytest.raises(ValueError, match="expected at most"):
+                decompress_frames(stored, len(joined) - 1)
 
 
 def test_frames_of_several_kinds_are_not_split() -> None:
     """Nor is anything else than frames in their shortest form."""
     one, other = Frame(1, 2, b"\xc0", b"ab").encode(), Frame(2, 2, b"\xc0").encode()
-    assert split_frames(one + other) is None
-    assert split_frames(b"") is split_frames(one[:-1]) is split_frames(b"\xc0") is None
-    assert split_frames(b"\x96" + one[1:] + b"\xc4\x00\xc0") is None  # Of a later version.
-    assert split_frames(one) is not None
+    later = b"\x96" + one[1:] + b"\xc4\x00\xc0"  # Of a later version.
+    for form in FORMS:
+        assert all(split_frames(payload, form) is None for payload in (one + other, b"", one[:-1], b"\xc0", later))
+        assert split_frames(one, form) is not None
+    array = Frame(1, 2, encode_plain(np.arange(3))).encode()
+    assert (split_frames(array, 0) is None, split_frames(array, 1) is None) == (False, True)
+
+
+@pytest.mark.sample(4)
+@pytest.mark.parametrize("seed", range(20))
+def test_values_of_every_kind_are_split_or_left(seed: int) -> None:
+    """Joined, they are the same bytes; those with other kinds, or cut, are not split."""
+    drawn = random.Random(seed)
+    pack = msgpack.Packer(use_single_float=True).pack
+    kinds: list[Any] = [*(2**bits - 1 for bits in range(65)), *(-(2**bits) for bits in range(64)), 1.5, None, True]
+    kinds += [
+        "ä" * 9,
+        "x" * 31,
+        "x" * 255,
+        b"",
+        b"\xcd" * 255,
+        [1] * 20,
+        {"a": 2},
+        dict.fromkeys(range(20)),
+        [0] * 70_000,
+    ]
+    values = b"".join(pack(drawn.choice(kinds)) for _ in range(drawn.randrange(60)))
+    values += msgpack.packb(drawn.random())
+    streams = split_values(values)
+    assert streams is not None
+    assert join_values(b"".join(streams), len(values)) == values
+    assert split_values(values[:-1]) is None
+    for other in ("x" * 256, b"x" * 256, "x" * 70_000, msgpack.ExtType(1, b"abc"), msgpack.ExtType(1, b"abcd")):
+        assert split_values(values + msgpack.packb(other)) is None
 
 
 @pytest.mark.sample(5)
@@ -168,7 +213,7 @@ def test_damaged_streams_raise_value_error_or_give_other_frames(seed: int) -> No
     """Whatever they hold, nothing else is raised and no more memory is taken than they have."""
     drawn = random.Random(seed)
     payload = b"".join(frame.encode() for frame in random_frames(drawn))
-    streams = bytearray(split_frames(payload) or b"")
+    streams = bytearray(b"".join(split_frames(payload, drawn.choice(FORMS)) or []))
     for _ in range(60):
         changed = streams.copy()
         for _ in range(drawn.randrange(1, 4)):
@@ -192,6 +237,11 @@ def test_hostile_frames_of_zstandard_are_refused() -> None:
     for stored in (bomb, unknown, good[:-1], good + b"\0", good + good, b"", b"text"):
         with pytest.raises(ValueError, match=r"expected at most|rror|rame|unused data"):
             decompress_frame(stored, 1000)
+    several = compress_frames([b"x" * 600, b"y" * 600], 3)
+    assert decompress_frames(several, 1200) == b"x" * 600 + b"y" * 600
+    for stored in (b"", b"\0", several[:-1], several + b"\0", several[:5], b"\xff" + several[1:]):
+        with pytest.raises(ValueError, match=r"sizes of frames|bytes for"):
+            decompress_frames(stored, 1200)
     with pytest.raises(ValueError, match="a frame of 1000 bytes, expected at most 999"):
         decompress_frame(good, 999)
     head = struct.pack("<BBHHHIQ", 3, 0, 0, 0, 0, BLOCK_TICKS_MAX + 1, 1)

@@ -112,20 +112,40 @@ class Tape(Reader):
             yield self.journal[tick]
 
 
+def read_values(data: Any) -> Iterator[bytes]:
+    """Values whose heads, numbers and texts are streams."""
+    head_count, *counts, _ = struct.unpack("<6I", data.read(24))
+    heads = data.read(head_count)
+    planes = {
+        width: [data.read(number) for _ in range(width)] for width, number in zip((1, 2, 4, 8), counts, strict=True)
+    }
+    numbers = {width: iter(list(zip(*streams, strict=True))) for width, streams in planes.items()}
+    for head in heads:
+        width = {0xC4: 1, 0xD9: 1, 0xCA: 4, 0xCB: 8, 0xDC: 2, 0xDD: 4, 0xDE: 2, 0xDF: 4}.get(head, 0)
+        width = 1 << (head - 0xCC) % 4 if 0xCC <= head <= 0xD3 else width
+        number = bytes(next(numbers[width])) if width else b""
+        yield bytes([head]) + number
+        yield data.read(head - 0xA0 if 0xA0 <= head < 0xC0 else number[0] if head in {0xC4, 0xD9} else 0)
+
+
 def read_packed(stored: bytes, *, is_streams: bool) -> bytes:
     """The payload of a block with codec 2 or 3."""
     import zstandard
 
-    content = zstandard.ZstdDecompressor().decompress(stored, allow_extra_data=False)
+    unpack = zstandard.ZstdDecompressor().decompress
     if not is_streams:
-        return content
+        return bytes(unpack(stored, allow_extra_data=False))
+    sizes, packed = struct.unpack_from(f"<{stored[0]}I", stored, 1), io.BytesIO(stored[1 + 4 * stored[0] :])
+    content = b"".join(unpack(packed.read(size), allow_extra_data=False) for size in sizes)
+    assert not packed.read(), "rest"
     elements, is_chained, *sizes, form, count, tick = struct.unpack_from("<BBHHHIQ", content)
-    assert form == 0, "form"
+    assert form in {0, 1}, "form"
     data = io.BytesIO(content[20:])
     hashes = [data.read(8) for _ in range(count)]
     planes = [data.read(count) for _ in range(4)]
     lengths = [sum(plane[i] << 8 * k for k, plane in enumerate(planes)) for i in range(count)]
-    inputs = [data.read(length) for length in lengths]
+    values = io.BytesIO(data.read(sum(lengths)) if not form else b"".join(read_values(data)))
+    inputs = [values.read(length) for length in lengths]
     tables = []
     for size in sizes:
         columns, rows = [data.read(count) for _ in range(size)], []

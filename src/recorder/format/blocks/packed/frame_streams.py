@@ -1,14 +1,14 @@
 """The payload of a FRAMES block with equal things next to each other, which compresses better: for packed tapes.
 
 Little-endian:
-    elements u8 | is_chained u8 | field_hash_bytes u16 | phase_hash_bytes u16 | zeros u16 | count u32 | first_tick u64 |
+    elements u8 | is_chained u8 | field_hash_bytes u16 | phase_hash_bytes u16 | form u16 | count u32 | first_tick u64 |
     hashes, 8 bytes each, big-endian, or chained hashes | lengths of the inputs, u32, first all lowest bytes, then all
-    second ones, … | the inputs back to back | hashes of fields | hashes of phases
+    second ones, … | the inputs back to back, or with form 1 as in value_streams.py | hashes of fields | hashes of phases
 
 The hashes of fields and phases are a table of one row a tick, each row XORed with the one before, stored column by
 column: a field that does not change is a series of zeros.
 
-Invariant: join_frames(split_frames(payload)) is payload. split_frames refuses every payload for which it is not.
+Invariant: join_frames(b"".join(split_frames(payload))) is payload. split_frames refuses every payload for which it is not.
 """
 
 from __future__ import annotations
@@ -20,16 +20,24 @@ import numpy as np
 from recorder.errors import CorruptError
 from recorder.format.blocks.frame import Frame, encode_frame, unpack_frames
 from recorder.format.blocks.hash_chain import LINK_BYTES
-from recorder.format.limits import BLOCK_TICKS_MAX
+from recorder.format.blocks.packed.value_streams import join_values, split_values
+from recorder.format.limits import BLOCK_TICKS_MAX, INPUT_BYTES_MAX
 
 _HEAD = struct.Struct("<BBHHHIQ")
 HEAD_BYTES = _HEAD.size
 LENGTH_BYTES = 4
+STREAMS_SIZE_MAX = (
+    4  # Times the payload: a single frame of inputs with few bytes becomes 100 bytes of heads and counts.
+)
+AS_THEY_ARE, AS_STREAMS = FORMS = (0, 1)  # The inputs.
 ELEMENTS_MIN = 3
 
 
-def split_frames(payload: bytes) -> bytes | None:
-    """Split the frames of a payload into streams; None if they are not alike, or would not come back the same."""
+def split_frames(payload: bytes, form: int) -> list[bytes] | None:
+    """Split the frames of a payload into streams; None if they are not alike, or would not come back the same.
+
+    form: of the inputs, one of FORMS.
+    """
     try:
         frames = unpack_frames(payload, 0)
     except CorruptError:
@@ -42,22 +50,23 @@ def split_frames(payload: bytes) -> bytes | None:
         return None
     elements = _elements(len(first.field_hashes), len(first.phase_hashes))
     is_chained = first.state_hash is None
+    inputs = b"".join(one.encoded_inputs for one in frames)
+    split = [inputs] if form == AS_THEY_ARE else split_values(inputs)
+    if split is None:
+        return None
     head = _HEAD.pack(
-        elements, is_chained, len(first.field_hashes), len(first.phase_hashes), 0, len(frames), first.tick
+        elements, is_chained, len(first.field_hashes), len(first.phase_hashes), form, len(frames), first.tick
     )
     lengths = np.array([len(one.encoded_inputs) for one in frames], "<u4").view(np.uint8).reshape(-1, LENGTH_BYTES)
-    streams = b"".join(
-        [
-            head,
-            b"".join(_proof(one) for one in frames),
-            lengths.T.tobytes(),
-            b"".join(one.encoded_inputs for one in frames),
-            _columns(frames, [one.field_hashes for one in frames]),
-            _columns(frames, [one.phase_hashes for one in frames]),
-        ]
-    )
+    streams = [
+        head + b"".join(_proof(one) for one in frames),
+        lengths.T.tobytes(),
+        *split,
+        _columns(frames, [one.field_hashes for one in frames]),
+        _columns(frames, [one.phase_hashes for one in frames]),
+    ]
     try:
-        is_same = join_frames(streams, len(payload)) == payload
+        is_same = join_frames(b"".join(streams), len(payload)) == payload
     except ValueError:
         return None
     return streams if is_same else None
@@ -90,7 +99,7 @@ def join_frames(streams: bytes, raw_bytes: int) -> bytes:
     if len(streams) < HEAD_BYTES:
         raise ValueError("streams of frames without a head")
     elements, is_chained, field_bytes, phase_bytes, form, count, first_tick = _HEAD.unpack_from(streams)
-    if form or is_chained > 1 or elements != _elements(field_bytes, phase_bytes):
+    if form not in FORMS or is_chained > 1 or elements != _elements(field_bytes, phase_bytes):
         raise ValueError(f"streams of form {form} for frames of {elements} elements")
     fixed = HEAD_BYTES + count * (LINK_BYTES + LENGTH_BYTES + field_bytes + phase_bytes)
     if not 0 < count <= BLOCK_TICKS_MAX or fixed > len(streams) or first_tick + count >= 1 << 64:
@@ -98,18 +107,20 @@ def join_frames(streams: bytes, raw_bytes: int) -> bytes:
     at = HEAD_BYTES + count * LINK_BYTES
     planes = np.frombuffer(streams, np.uint8, count * LENGTH_BYTES, at).reshape(LENGTH_BYTES, count)
     lengths = np.ascontiguousarray(planes.T).view("<u4").reshape(-1).tolist()
-    if fixed + sum(lengths) != len(streams) or sum(lengths) > raw_bytes:
-        raise ValueError(f"{len(streams)} bytes of streams for {sum(lengths)} bytes of inputs")
+    size = sum(lengths)
     at += count * LENGTH_BYTES
-    hashes_at = at + sum(lengths)
+    hashes_at = len(streams) - count * (field_bytes + phase_bytes)
+    if size > raw_bytes or max(lengths) > INPUT_BYTES_MAX or (form == AS_THEY_ARE and hashes_at - at != size):
+        raise ValueError(f"{len(streams)} bytes of streams for {size} bytes of inputs")
+    values = streams[at:hashes_at] if form == AS_THEY_ARE else join_values(streams[at:hashes_at], size)
     fields = _rows(streams[hashes_at : hashes_at + count * field_bytes], count)
     phases = _rows(streams[hashes_at + count * field_bytes :], count)
-    joined = []
+    joined, at = [], 0
     for number, length in enumerate(lengths):
         place = HEAD_BYTES + number * LINK_BYTES
         hashed = streams[place : place + LINK_BYTES]
         proof = hashed if is_chained else int.from_bytes(hashed, "big")
-        inputs = streams[at : at + length]
+        inputs = values[at : at + length]
         joined.append(encode_frame(first_tick + number, proof, inputs, fields[number], phases[number]))
         at += length
     return b"".join(joined)
