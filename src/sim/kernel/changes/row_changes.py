@@ -138,9 +138,9 @@ class ScannedWhileSmall:
         """See ChangeSource."""
         return self._source.changed_rows()
 
-    def changed_fields(self) -> Mapping[str, Rows | None]:
+    def changed_fields(self, *, saves_memory: bool = False) -> Mapping[str, Rows | None]:
         """See ChangeSource."""
-        return self._source.changed_fields()
+        return self._source.changed_fields(saves_memory=saves_memory)
 
     @property
     def needs_baseline(self) -> bool:
