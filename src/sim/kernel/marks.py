@@ -120,3 +120,16 @@ def comparable(arena: Bytes, slot: Slot) -> npt.NDArray[np.unsignedinteger[Any]]
     word = word_bytes_of(slot)
     words = arena[slot.offset : slot.offset + slot.size_bytes].view(f"<u{word}")
     return words if slot.row_bytes == word else words.reshape(slot.row_count, slot.row_bytes // word)
+
+
+def row_numbers(rows: Any, row_count: int) -> Rows:
+    """The flat, non-negative row numbers that an index along one axis of row_count rows selects."""
+    if isinstance(rows, slice):
+        return np.arange(*rows.indices(row_count))
+    if type(rows) is int:
+        return np.array([rows if rows >= 0 else rows + row_count])
+    index = np.atleast_1d(np.asarray(rows))
+    if index.dtype == np.bool_:
+        return np.flatnonzero(index)
+    numbers = index.astype(np.int64, copy=False)
+    return np.where(numbers < 0, numbers + row_count, numbers) if numbers.size and numbers.min() < 0 else numbers

@@ -19,9 +19,11 @@ import numpy as np
 import numpy.typing as npt
 
 from sim.kernel.hashing import field_memory, hash_arena, hash_bytes, hash_field, hash_fields
-from sim.kernel.marks import ChangeMarks, MarkListener, comparable
+from sim.kernel.marks import ChangeMarks, MarkListener, comparable, row_numbers
 from sim.kernel.schema import ALIGNMENT_BYTES, COUNTS_FIELD, Blob, Field, Layout, Schema, Slot, make_layout
 from sim.near_names import did_you_mean
+
+MARKED_AT_ONCE = 1 << 20  # Rows of a slice.
 
 Array = npt.NDArray[Any]
 Bytes = npt.NDArray[np.uint8]
@@ -215,7 +217,7 @@ class State:
         if not self._marks:
             view[rows] = values
             return
-        numbers = _row_numbers(rows, row_count)
+        numbers = row_numbers(rows, row_count)
         words = comparable(self.arena, slot)
         before = words[numbers]
         view[rows] = values
@@ -239,7 +241,13 @@ class State:
                 return
         slot = self.layout.slots.get(name) or _find_slot(self.layout, name)
         if self._marks and rows is not None:
-            rows = _row_numbers(rows, int(self._counts[self._owned[name]]) if slot.owner else slot.row_count)
+            count = int(self._counts[self._owned[name]]) if slot.owner else slot.row_count
+            if type(rows) is slice and len(chosen := range(*rows.indices(count))) > MARKED_AT_ONCE:
+                for begin in range(0, len(chosen), MARKED_AT_ONCE):  # Numbers of all may take more than the rows.
+                    part = chosen[begin : begin + MARKED_AT_ONCE]
+                    self.mark(name, np.arange(part.start, part.stop, part.step))
+                return
+            rows = row_numbers(rows, count)
         for marks in self._marks:
             marks.mark(name, rows)
 
@@ -384,16 +392,3 @@ def _find_slot(layout: Layout, name: str) -> Slot:
         names = [field for field in layout.slots if field != COUNTS_FIELD]
         raise KeyError(f"no field {name!r}; the fields are {', '.join(names)}{did_you_mean(name, names)}")
     return slot
-
-
-def _row_numbers(rows: Any, row_count: int) -> npt.NDArray[np.int64]:
-    """The flat, non-negative row numbers that an index along one axis of row_count rows selects."""
-    if isinstance(rows, slice):
-        return np.arange(*rows.indices(row_count))
-    if type(rows) is int:
-        return np.array([rows if rows >= 0 else rows + row_count])
-    index = np.atleast_1d(np.asarray(rows))
-    if index.dtype == np.bool_:
-        return np.flatnonzero(index)
-    numbers = index.astype(np.int64, copy=False)
-    return np.where(numbers < 0, numbers + row_count, numbers) if numbers.size and numbers.min() < 0 else numbers

@@ -186,6 +186,9 @@ def _marked(slot: Slot, marks: Sequence[Numbers | None]) -> tuple[npt.NDArray[np
     rows = [numbers for numbers in marks if numbers is not None and len(numbers)]
     is_whole = any(numbers is None for numbers in marks)
     if not is_whole and not _ascend(rows):
+        largest = max(int(numbers.max()) for numbers in rows)
+        if largest >= slot.row_count:
+            raise IndexError(f"field {slot.name}: expected marks of rows below {slot.row_count}, got {largest}")
         listed = [_words_of(numbers, per_row) for numbers in rows]
         return np.empty(0, np.uint8), listed, sum(map(len, listed))
     flags = np.full(slot.row_count, is_whole)

@@ -130,3 +130,24 @@ def test_room_is_made_before_the_words_are_taken(marks: bool) -> None:  # noqa: 
     state.mark("x", 0)
     with pytest.raises(MemoryError):
         source.take(state)
+
+
+@pytest.mark.parametrize("rows", [[0, 100], [100, 0]])
+def test_a_mark_of_a_row_that_does_not_exist_is_refused(rows: list[int]) -> None:
+    """In ascending order and in any other one."""
+    state = State(Schema(Field("x", "i8", (100,))))
+    source = MarkedTicks(state, 1)
+    state.mark("x", np.array(rows))
+    with pytest.raises(IndexError, match="100"):
+        source.take(state)
+
+
+def test_a_long_slice_is_marked_part_by_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rows are those of the slice, in its order, also of a part of a table and backwards."""
+    monkeypatch.setattr("sim.kernel.state.MARKED_AT_ONCE", 7)
+    state = State(Schema(Field("x", "i8", (100,))))
+    source = MarkedTicks(state)
+    for rows in (slice(None), slice(3, 90, 4), slice(None, None, -3), slice(0, 7), slice(5, 5)):
+        state.mark("x", rows)
+        [(numbers, _)] = source.take(state).by_field(state.layout).values()  # type: ignore[union-attr]
+        assert numbers.tolist() == list(range(100)[rows])
