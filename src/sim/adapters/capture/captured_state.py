@@ -154,11 +154,7 @@ class CapturedState:
         self._steps = steps = self._steps + 1
         packer = self._packer
         try:
-            is_packed = packer.look(steps)  # Nearly always.
-        except (KeyError, ValueError):
-            is_packed = False
-        try:
-            is_packed = is_packed or packer.pack(steps) or (self._follow() and packer.pack(steps))
+            is_packed = packer.pack(steps) or (self._follow() and packer.pack(steps))
             if not is_packed or (packer.rest_has_moved and not self._pack_rest()):
                 self._refresh()
             # Also after a refresh: in a run that was loaded there may be no refresh at this step.

@@ -87,7 +87,6 @@ class StepPacker:
         before: the value of each attribute whose replacement matters, when the packer was made, by the names of the
             layer and the attribute.
         watches_rest: true if pack looks at the values that the graph holds, too.
-        look: what pack does first; see StepPlan.look.
         rest_has_moved: true if these have to be captured: one of them is another object, or they are not looked at.
     """
 
@@ -233,7 +232,7 @@ class StepPacker:
         to = PlannedMemory(self._memory, slice(self._start, self._end), self._parts, self._steps_place, self._seeds)
         others = self._pack_others if self._large or self._generators or self._foreign else None
         self._plan = StepPlan(layers, self._by_letter, to, self._write, self._may_replace, others)
-        self.look = self._plan.look
+        self._look = self._plan.look
 
     def _settle(self) -> bool:
         """Accept watched values that are other objects and mean the same, or that the graph captures.
@@ -275,7 +274,7 @@ class StepPacker:
     def pack(self, steps: int) -> bool:
         """Write the values that have moved. Return False, with some unwritten, if one is of a different kind."""
         try:
-            return self.look(steps) or (self._settle() and self.look(steps))
+            return self._look(steps) or (self._settle() and self._look(steps))
         except (KeyError, ValueError):
             return False  # An attribute was removed and a different one added; or a value does not fit.
 
