@@ -16,6 +16,7 @@ import replayer
 from recorder import Recorder
 from recorder.session.seek_budget import KEYFRAME_SHARE_MAX, READ_FACTOR, SeekBudget, StepTimer
 from replayer.commands.main import main as replay
+from replayer.reshape.rekey import rekey_tape
 from sim.adapters import adapt
 
 from small_worlds import Walkers
@@ -307,3 +308,27 @@ def test_a_growing_distance_is_refused_where_it_cannot_be(tmp_path: Path) -> Non
     with pytest.raises(ValueError, match="keyframe_interval_max_ticks"):
         Recorder(tmp_path / "run.tape", Walkers(), keyframe_interval_max_ticks=-1)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_rekeyed_tape_and_a_branch_with_a_distance_of_its_own_have_even_keyframes(tmp_path: Path) -> None:
+    """The tape that they come from had growing distances."""
+    options: dict[str, Any] = {"keyframe_interval_ticks": 10, "keyframe_interval_max_ticks": 60, "trial_ms": 0}
+    with Recorder(tmp_path / "run.tape", Walkers(), **options) as tape:
+        for _ in range(200):
+            tape.step()
+    rekey_tape(tmp_path / "run.tape", tmp_path / "even.tape", 25, Walkers)
+    with replayer.open(tmp_path / "run.tape", Walkers) as run:
+        for name, more in (("own.tape", {"keyframe_interval_ticks": 20}), ("same.tape", {})):
+            with run.branch(tmp_path / name, 100, standalone=True, **more) as branch:
+                for _ in range(100):
+                    branch.step()
+    found = {}
+    for name in ("even.tape", "own.tape", "same.tape"):
+        with replayer.Tape(tmp_path / name) as one:
+            found[name] = [place.tick for place in one.keyframes if place.tick > 100]
+            assert one.meta["settings"].get("keyframe_interval_max_ticks") == (60 if name == "same.tape" else None)
+    assert found == {
+        "even.tape": [125, 150, 175, 200],
+        "own.tape": [120, 140, 160, 180, 200],
+        "same.tape": [150],
+    }
