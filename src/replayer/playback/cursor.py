@@ -24,6 +24,7 @@ from recorder.format.recording.change_replay import ChangeLog
 from recorder.format.recording.recording import Recording
 from recorder.reopen.state_check import StateCheck
 from replayer.playback.inert_simulation import StatesOnly
+from replayer.playback.kept_states import KeptStates
 from replayer.tape.tape import Tape
 from sim.kernel.exactness import Level
 from sim.kernel.registry import UnknownWorldError
@@ -31,11 +32,7 @@ from sim.kernel.simulation import ArenaOfSaved, Simulation, inner_of, restore
 from sim.kernel.state import Snapshot, State
 from sim.user_warning import warn_user
 
-NEAR_STATES_MAX = 64  # A seek to at most this many ticks back keeps all states on its way, see _run_to.
-# By other seeks; of a large state fewer, and at least one. A step back mostly never comes, and a copy of a large state into
-# fresh memory costs several steps.
-KEPT_STATES_MAX, KEPT_BYTES_MAX = 8, 8 << 20
-NEAR_BYTES_MAX = 256 << 20  # Of all kept states: fewer are kept when the state is large.
+NEAR_STATES_MAX = 64  # A seek to at most this many ticks back keeps all states on its way, see KeptStates.
 TELL_S = 0.1  # Interval between two progress reports of a seek.
 
 Progress = Callable[[int, int], None]  # Ticks simulated so far, ticks in all.
@@ -350,32 +347,31 @@ class Cursor:
     ) -> bool:
         """Step to tick; False if cancelled() became True before that.
 
-        remembers_all: keep the states of all ticks on the way, as far as they fit: who goes back tick by tick will ask for
-        them, and each tick is simulated once on the way back.
+        remembers_all: keep the states on the way for going back, see KeptStates.
         """
         start, reported_s = self._current_tick(), time.monotonic()
-        states_max = NEAR_BYTES_MAX // max(1, self.state.layout.size_bytes)
-        if not remembers_all:
-            kept_max = max(1, KEPT_BYTES_MAX // max(1, self.state.layout.size_bytes))
-            states_max = min(KEPT_STATES_MAX, kept_max, states_max)
+        kept = KeptStates.of(self.state.layout.size_bytes, tick - start, remembers_all=remembers_all)
         while self._current_tick() < tick:
             if cancelled is not None and cancelled():
                 return False
-            if tick - self._current_tick() <= states_max:
-                self._remember(states_max)
+            at = self._current_tick()
+            if kept.has(at - start, tick - at):
+                self._remember(kept.states_max, tick if remembers_all else None)
             self.advance()
             if progress is not None and (self._current_tick() == tick or time.monotonic() - reported_s > TELL_S):
                 reported_s = time.monotonic()
                 progress(self._current_tick() - start, tick - start)
         return True
 
-    def _remember(self, states_max: int) -> None:
+    def _remember(self, states_max: int, target: int | None) -> None:
+        """Keep a copy of the state. target: of who goes back, and asks for no state after it again; None for others."""
         tick = self._current_tick()
         if self._check is not None and not self._check.is_matching:
             return  # A state that is loaded from memory counts as matching the recording.
         if tick not in self._near and not self._is_canonical:  # A load anywhere but at a keyframe would change the run.
             while len(self._near) >= states_max:
-                self._near.popitem(last=False)
+                latest = max(self._near)
+                del self._near[latest if target is not None and latest > target else next(iter(self._near))]
             self._near[tick] = self.state.snapshot()
 
     def _arrive(self, tick: int, start: int) -> Arrival:

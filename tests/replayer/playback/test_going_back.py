@@ -1,4 +1,4 @@
-"""Going backwards tick by tick: each tick is simulated once, whatever the keyframe interval is."""
+"""Going backwards tick by tick: each tick is simulated once, or twice where not all states of an interval fit."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import replayer
+from replayer.playback import kept_states
 
 from small_worlds import record
 from viewed_worlds import Pond
@@ -41,3 +42,31 @@ def test_each_tick_is_simulated_once(tmp_path: Path, stride: int) -> None:
             run.seek(run.tick - stride)
             assert run.state.hash() == hashes[run.tick]
     assert CountedPond.steps <= ARRIVAL
+
+
+@pytest.mark.parametrize("states", [2, 3, 28, 60])
+@pytest.mark.parametrize("stride", [1, 7])
+def test_each_tick_is_simulated_twice_where_few_states_fit(
+    tmp_path: Path, stride: int, states: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """28 states are twice the square root of an interval; with fewer it takes more steps, and never another state."""
+    path = tmp_path / "pond.tape"
+    record(path, Pond(), [[]] * TICKS, keyframe_interval_ticks=INTERVAL)
+    truth, hashes = Pond(), []
+    for _ in range(TICKS + 1):
+        hashes.append(truth.state.hash())
+        truth.step([])
+    monkeypatch.setattr(kept_states, "NEAR_BYTES_MAX", states * truth.state.layout.size_bytes)
+    with replayer.open(path, CountedPond) as run:
+        run.seek(ARRIVAL)
+        CountedPond.steps = 0
+        while run.tick >= stride:
+            run.seek(run.tick - stride)
+            assert run.state.hash() == hashes[run.tick]
+            assert run._cursor is not None
+            assert len(run._cursor._near) <= states
+        if states >= 28:
+            assert CountedPond.steps <= 2 * ARRIVAL
+        for tick in (ARRIVAL, 3, 250, 249, 251, 180):
+            run.seek(tick)
+            assert run.state.hash() == hashes[tick]

@@ -7,7 +7,6 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
 from recorder.processes.cluster.engine_error import EngineError
-from recorder.processes.cluster.ray_engine import RayEngine
 from recorder.processes.pool import Pool
 
 PROCESSES, RAY = "processes", "ray"
@@ -33,6 +32,8 @@ def find_engine(engine: str | Engine | None) -> Engine | None:
         return None
     if not isinstance(engine, str):
         return engine
+    from recorder.processes.cluster.ray_engine import RayEngine  # noqa: PLC0415 - most work goes to no cluster
+
     name, _, address = engine.partition(":")
     if name != RAY or engine == "ray:":
         raise EngineError(f"engine {engine!r}: expected processes, ray, or ray:ADDRESS, such as ray:10.0.0.1:6379")
