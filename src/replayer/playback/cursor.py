@@ -12,7 +12,6 @@ Invariants:
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 
 import attrs
@@ -24,7 +23,7 @@ from recorder.format.recording.change_replay import ChangeLog
 from recorder.format.recording.recording import Recording
 from recorder.reopen.state_check import StateCheck
 from replayer.playback.inert_simulation import StatesOnly
-from replayer.playback.kept_states import KeptStates
+from replayer.playback.near_states import NEAR_BYTES_MAX, NearStates
 from replayer.tape.tape import Tape
 from sim.kernel.exactness import Level
 from sim.kernel.registry import UnknownWorldError
@@ -32,7 +31,7 @@ from sim.kernel.simulation import ArenaOfSaved, Simulation, inner_of, restore
 from sim.kernel.state import Snapshot, State
 from sim.user_warning import warn_user
 
-NEAR_STATES_MAX = 64  # A seek to at most this many ticks back keeps all states on its way, see KeptStates.
+NEAR_STATES_MAX = 64  # A seek to at most this many ticks back keeps all states on its way, see near_states.py.
 TELL_S = 0.1  # Interval between two progress reports of a seek.
 
 Progress = Callable[[int, int], None]  # Ticks simulated so far, ticks in all.
@@ -98,11 +97,12 @@ class Cursor:
         steps_differ: True once a step gave a state that differs from the recorded one, and recorded changes took its place.
     """
 
-    def __init__(self, tape: Tape, simulation: Simulation) -> None:
+    def __init__(self, tape: Tape, simulation: Simulation, near_bytes: int = NEAR_BYTES_MAX) -> None:
+        """near_bytes: what the states that are kept near the last seek may take together."""
         self.tape = tape
         self.simulation = simulation
         self.tick: int | None = None
-        self._near: OrderedDict[int, Snapshot] = OrderedDict()
+        self._near = NearStates(near_bytes)
         self._changes: ChangeLog | None = None
         self._check: StateCheck | None = None
         self.compares = True
@@ -347,10 +347,10 @@ class Cursor:
     ) -> bool:
         """Step to tick; False if cancelled() became True before that.
 
-        remembers_all: keep the states on the way for going back, see KeptStates.
+        remembers_all: keep the states on the way for going back, see near_states.py.
         """
         start, reported_s = self._current_tick(), time.monotonic()
-        kept = KeptStates.of(self.state.layout.size_bytes, tick - start, remembers_all=remembers_all)
+        kept = self._near.plan(self.state.layout.size_bytes, tick - start, goes_back=remembers_all)
         while self._current_tick() < tick:
             if cancelled is not None and cancelled():
                 return False
@@ -369,10 +369,7 @@ class Cursor:
         if self._check is not None and not self._check.is_matching:
             return  # A state that is loaded from memory counts as matching the recording.
         if tick not in self._near and not self._is_canonical:  # A load anywhere but at a keyframe would change the run.
-            while len(self._near) >= states_max:
-                latest = max(self._near)
-                del self._near[latest if target is not None and latest > target else next(iter(self._near))]
-            self._near[tick] = self.state.snapshot()
+            self._near.keep(tick, self.state.snapshot(), states_max, target)
 
     def _arrive(self, tick: int, start: int) -> Arrival:
         hashes = self.difference()

@@ -6,6 +6,7 @@ import os
 
 from recorder.errors import IncompleteTapeWarning
 from replayer.playback.make_simulation import Factory
+from replayer.playback.near_states import NEAR_BYTES_MAX, NearStates
 from replayer.tape.completeness import incomplete_text
 from replayer.tape.tape import Mode
 from replayer.timeline.timeline import Timeline
@@ -19,6 +20,7 @@ def open_timeline(
     dump_folder: str | os.PathLike[str] | None = None,
     mode: Mode = "salvage",
     memory_bytes: int | None = None,
+    near_bytes: int = NEAR_BYTES_MAX,
 ) -> Timeline:
     """Open a tape to go to its ticks, see Timeline for the parameters and errors.
 
@@ -33,7 +35,10 @@ def open_timeline(
         >>> run.tick, run.state["x"].dtype
         (699, dtype('int64'))
     """
-    timeline = Timeline(path, world, dump_folder=dump_folder, mode=mode, memory_bytes=memory_bytes)
+    NearStates(near_bytes)  # It refuses a budget that is none.
+    timeline = Timeline(
+        path, world, dump_folder=dump_folder, mode=mode, memory_bytes=memory_bytes, near_bytes=near_bytes
+    )
     text = incomplete_text(timeline.tape)
     if text is not None:
         try:

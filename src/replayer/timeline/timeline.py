@@ -28,6 +28,7 @@ from replayer.branches.parent_run import find_parent_of, parent_of
 from replayer.html_renderers import RenderedAsHtml
 from replayer.playback.cursor import Arrival, Cancelled, Cursor, MismatchError, Progress
 from replayer.playback.make_simulation import Factory, make_simulation
+from replayer.playback.near_states import NEAR_BYTES_MAX
 from replayer.tape.environment_calls import EnvironmentCall, call_at
 from replayer.tape.episodes import Episode, find_episodes
 from replayer.tape.tape import Mode, Tape
@@ -67,10 +68,9 @@ class Timeline(AskedTimeline, BranchedTimeline, RenderedAsHtml, ShownAsPage):
     """A recording with access to the state of every tick; a context manager.
 
     ``run[tick]`` is the Snapshot at a tick, ``run[a:b:c]`` a lazy sequence of snapshots; negative ticks count from the
-    end. ``len(run)`` is the number of ticks, the first one included.
-
-    Several threads may read by ``run[tick]``, ``at`` and ``seek``: they wait for each other. ``state`` and ``simulation``
-    are at the tick of the last seek, of any thread.
+    end. ``len(run)`` is the number of ticks, the first one included. Several threads may read
+    by ``run[tick]``, ``at`` and ``seek``: they wait for each other. ``state`` and ``simulation`` are at the tick of the
+    last seek, of any thread.
     """
 
     def __init__(
@@ -81,17 +81,18 @@ class Timeline(AskedTimeline, BranchedTimeline, RenderedAsHtml, ShownAsPage):
         dump_folder: str | os.PathLike[str] | None = None,
         mode: Mode = "salvage",
         memory_bytes: int | None = None,
+        near_bytes: int = NEAR_BYTES_MAX,
     ) -> None:
         """Open a tape; the simulation is made when it is first needed.
 
         world: makes the simulation, called without arguments; not needed for a registered world.
         dump_folder: folder for dumps of desyncs; None writes none. mode, memory_bytes: the response to
-        damage, and the memory for one state, see Tape.
-        Raises as Tape does.
+        damage, and the memory for one state, see Tape. near_bytes: for states near the last seek, all together. Raises as Tape does.
         """
         self.tape = Tape(path, mode, memory_bytes=memory_bytes)
         self._world = world
         self._options: dict[str, Any] = {"dump_folder": dump_folder, "mode": mode, "memory_bytes": memory_bytes}
+        self._options["near_bytes"] = self._near_bytes = near_bytes
         self._parent: Timeline | None = None  # Of a branch, once a tick before its first one was asked for.
         self._is_in_parent = False  # The last seek went there.
         self._dump_folder = None if dump_folder is None else Path(dump_folder)
@@ -319,7 +320,7 @@ class Timeline(AskedTimeline, BranchedTimeline, RenderedAsHtml, ShownAsPage):
     # --- inside
 
     def _make_cursor(self) -> Cursor:
-        made = Cursor(self.tape, make_simulation(self.tape, self._world))
+        made = Cursor(self.tape, make_simulation(self.tape, self._world), self._near_bytes)
         other = self._cursor or self._reader
         if other is not None and subject_of(other.simulation) is subject_of(made.simulation):
             self._was_handed_out = True  # The user's factory returns one object: each cursor moves it.

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 import replayer
-from replayer.playback import kept_states
 
 from small_worlds import record
 from viewed_worlds import Pond
@@ -44,10 +43,8 @@ def test_each_tick_is_simulated_once(tmp_path: Path, stride: int) -> None:
     assert CountedPond.steps <= ARRIVAL
 
 
-@pytest.mark.parametrize(("stride", "states"), [(1, 28), (7, 28), (7, 3)])
-def test_each_tick_is_simulated_twice_where_few_states_fit(
-    tmp_path: Path, stride: int, states: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize(("stride", "states"), [(1, 28), (7, 28), (7, 3), (1, 0)])
+def test_each_tick_is_simulated_twice_where_few_states_fit(tmp_path: Path, stride: int, states: int) -> None:
     """28 states are twice the square root of an interval; with fewer it takes more steps, and never another state."""
     path = tmp_path / "pond.tape"
     record(path, Pond(), [[]] * TICKS, keyframe_interval_ticks=INTERVAL)
@@ -55,8 +52,7 @@ def test_each_tick_is_simulated_twice_where_few_states_fit(
     for _ in range(TICKS + 1):
         hashes.append(truth.state.hash())
         truth.step([])
-    monkeypatch.setattr(kept_states, "NEAR_BYTES_MAX", states * truth.state.layout.size_bytes)
-    with replayer.open(path, CountedPond) as run:
+    with replayer.open(path, CountedPond, near_bytes=states * truth.state.layout.size_bytes) as run:
         run.seek(ARRIVAL)
         CountedPond.steps = 0
         while run.tick >= stride:
@@ -69,3 +65,11 @@ def test_each_tick_is_simulated_twice_where_few_states_fit(
         for tick in (ARRIVAL, 3, 250, 249, 251, 180):
             run.seek(tick)
             assert run.state.hash() == hashes[tick]
+
+
+def test_a_budget_below_nothing_is_refused(tmp_path: Path) -> None:
+    """One line."""
+    path = tmp_path / "pond.tape"
+    record(path, Pond(), [[]] * 3)
+    with pytest.raises(ValueError, match="near_bytes: expected at least 0, got -1"):
+        replayer.open(path, Pond, near_bytes=-1)

@@ -13,7 +13,7 @@ import pytest
 import replayer
 from recorder import CorruptError, DesyncError, MissingTickError
 from recorder.format.blocks.block import HEADER_BYTES, BlockKind
-from replayer.playback import kept_states
+from replayer.playback import near_states
 from replayer.playback.make_simulation import UnfitSimulationError
 from sim import Field, Schema, State, UnknownWorldError
 
@@ -139,7 +139,7 @@ def test_step_back_after_a_seek_is_a_copy_and_not_a_seek(recorded: Any) -> None:
 
 def test_a_seek_keeps_one_state_if_they_are_large(recorded: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """One step back is then a copy; the next one runs from a keyframe, and all further ones are copies."""
-    monkeypatch.setattr(kept_states, "KEPT_BYTES_MAX", 1)
+    monkeypatch.setattr(near_states, "KEPT_BYTES_MAX", 1)
     path, factory, live = recorded
     with replayer.Timeline(path, factory) as run:
         run.seek(41)
