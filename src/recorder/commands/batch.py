@@ -79,6 +79,7 @@ def batch(
     Examples:
     record batch quiet-meadow arms-race -o runs
     record batch arms-race --seeds 0..63 --jobs 4 -o runs
+    record batch arms-race --seeds 0..999 -o /shared/runs --engine ray:auto
 
     To continue a batch that was stopped, give the same command again with its
     folder. For the first run that violates a property, a smaller scenario that
@@ -126,6 +127,7 @@ def sweep(
     Examples:
     record sweep ambush.toml --axis seed=0..9 --axis scenario.network.loss=0,0.1,0.2 -o lossy
     record sweep arms-race --axis "links.between_species=true,false" --axis seed=0..31
+    record sweep arms-race --axis seed=0..999 -o /shared/runs --engine ray:auto
 
     To continue a sweep that was stopped, give the same command again with its
     folder. For the first run that violates a property, a smaller scenario that
