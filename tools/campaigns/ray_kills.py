@@ -39,7 +39,8 @@ from oracle.command_lines import TINY
 from ray_cluster import ALONE, descendants, ray_pool, session_process, why_not_alone
 from small_worlds import Walkers, record
 
-PAUSE_S = 12.0  # At most, before the next kill: on a busy machine a new worker needs some of it.
+PAUSE_S = 12.0  # At most, before the next kill; or PAUSE_CALLS times what a call takes that is not disturbed.
+PAUSE_CALLS = 2.0  # An extraction of one part is hit by each kill. With shorter pauses none of its attempts would end.
 GONE_S = 60.0
 TIMEOUT_S = 600.0
 ATTEMPTS = 25  # More than the default of 4: few items are under way, and the same one is hit again and again.
@@ -79,9 +80,9 @@ def calls(tape: Path) -> dict[str, Callable[[Pool, Path], object]]:
     return {"verify": verify, "extract": extracted, "generate": generate}
 
 
-def kill_workers(draw: random.Random, session: int, stop: threading.Event, killed: list[str]) -> None:
+def kill_workers(draw: random.Random, session: int, stop: threading.Event, killed: list[str], pause_s: float) -> None:
     """Until stop is set: kill a Ray worker, or one of our processes below one."""
-    while not stop.wait(draw.uniform(0.0, PAUSE_S)):
+    while not stop.wait(draw.uniform(0.0, pause_s)):
         workers = [
             one for one in descendants(session) if words_of(one).startswith("ray::") and "Agent" not in words_of(one)
         ]
@@ -103,6 +104,17 @@ def words_of(process: int) -> str:
         return ""
 
 
+def undisturbed_s(base: Path, chosen: dict[str, Callable[[Pool, Path], object]], pool: Pool) -> float:
+    """The longest time of one of the calls, in which Ray's workers start."""
+    times = []
+    for name, call in chosen.items():
+        (base / f"undisturbed-{name}").mkdir()
+        begun_s = time.monotonic()
+        call(pool, base / f"undisturbed-{name}")
+        times.append(time.monotonic() - begun_s)
+    return max(times)
+
+
 def disturb_workers(
     base: Path, chosen: dict[str, Callable[[Pool, Path], object]], kills: int, draw: random.Random
 ) -> None:
@@ -115,7 +127,9 @@ def disturb_workers(
     counts = Counter[str]()
     with ray_pool(base, 2, attempts=ATTEMPTS) as pool:
         session, stop = session_process(), threading.Event()
-        killer = threading.Thread(target=kill_workers, args=(draw, session, stop, killed))
+        pause_s = max(PAUSE_S, PAUSE_CALLS * undisturbed_s(base, chosen, pool))
+        print(f"a kill every {pause_s / 2:.0f} s", flush=True)
+        killer = threading.Thread(target=kill_workers, args=(draw, session, stop, killed, pause_s))
         killer.start()
         try:
             while len(killed) < kills:
