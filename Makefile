@@ -52,7 +52,7 @@ test-foreign: $(VENV)/.tested
 
 test-ray: $(VENV)/.tested
 	$(BIN)/pip install --quiet --group ray
-	$(BIN)/pytest -m "" tests/recorder/processes/cluster
+	$(BIN)/pytest -m "" tests/recorder/processes/engines
 
 test-real:
 	tools/test_real.sh

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import attrs
 
-from recorder.processes.cluster.bundles import BundleSizes
+from recorder.processes.engines.bundles import BundleSizes
 
 MACHINES = (1, 10, 100, 1000)
 REASONS = {  # A constant, what it is for people.

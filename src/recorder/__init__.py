@@ -29,8 +29,8 @@ from recorder.errors import (  # noqa: E402
 if TYPE_CHECKING:
     from recorder.adapted.flight_recorder import FlightRecorder
     from recorder.adapted.record import object_of, record, tape_of
-    from recorder.processes.cluster.engine_error import EngineError
-    from recorder.processes.cluster.ray_engine import RayEngine
+    from recorder.processes.engines.engine_error import EngineError
+    from recorder.processes.engines.ray_engine import RayEngine
     from recorder.reopen.resume import resume
     from recorder.session.recorder import Recorder
     from recorder.statistics import RecorderStatistics
@@ -63,9 +63,9 @@ __all__ = [
 ]
 
 _LATER = {  # Imported on first use: a program that only reads tapes needs none of them.
-    "EngineError": "recorder.processes.cluster.engine_error",
+    "EngineError": "recorder.processes.engines.engine_error",
     "FlightRecorder": "recorder.adapted.flight_recorder",
-    "RayEngine": "recorder.processes.cluster.ray_engine",
+    "RayEngine": "recorder.processes.engines.ray_engine",
     "Recorder": "recorder.session.recorder",
     "RecorderStatistics": "recorder.statistics",
     "object_of": "recorder.adapted.record",

@@ -10,7 +10,7 @@ from types import ModuleType
 import attrs
 import pytest
 
-from recorder.processes.cluster.bundles import BUNDLE_MAX
+from recorder.processes.engines.bundles import BUNDLE_MAX
 
 from project_paths import ROOT
 

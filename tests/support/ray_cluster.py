@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
-from recorder.processes.cluster.ray_engine import RayEngine
-from recorder.processes.cluster.ray_pool import RayPool
+from recorder.processes.engines.ray_engine import RayEngine
+from recorder.processes.engines.ray_pool import RayPool
 
 ALONE = ["unshare", "--user", "--map-root-user", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
 

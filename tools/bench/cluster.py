@@ -26,7 +26,7 @@ import web_store
 
 import replayer
 from recorder import Recorder
-from recorder.processes.cluster.ray_engine import RayEngine
+from recorder.processes.engines.ray_engine import RayEngine
 from recorder.processes.fork_pool import ForkPool
 from recorder.processes.pool import Pool, Report, results_in_order
 from replayer import TapeUrl

@@ -10,10 +10,10 @@ from recorder.cluster.actor_engine import ActorEngine
 from recorder.cluster.process_actors import ProcessEngine
 from recorder.cluster.ray_actors import RayActorEngine
 from recorder.exit_codes import UsageError
-from recorder.processes.cluster.engine import find_engine
-from recorder.processes.cluster.engine_error import EngineError
-from recorder.processes.cluster.ray_engine import RayEngine, ensure_installed
-from recorder.processes.cluster.ray_start import RaySettings, connected
+from recorder.processes.engines.engine import find_engine
+from recorder.processes.engines.engine_error import EngineError
+from recorder.processes.engines.ray_engine import RayEngine, ensure_installed
+from recorder.processes.engines.ray_start import RaySettings, connected
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from recorder.console.output import print_json, say, say_on_stderr
 from recorder.console.progress import progress_bar
 from recorder.errors import RecordingWarning
 from recorder.exit_codes import DIFFERS, SAME, UsageError
-from recorder.processes.cluster.engine import Engine, find_engine
+from recorder.processes.engines.engine import Engine, find_engine
 from recorder.runs.input_source import read_players
 from recorder.scenarios.batch import Job, RunRecord, ensure_registered, input_source_of_job, worker_count
 from recorder.scenarios.batch_manifest import PICTURE_NAME, BatchFolder

@@ -19,7 +19,7 @@ from recorder.corpus.corpus import Corpus, refresh_index
 from recorder.corpus.generate import PlannedRun, locked_folder, missing_runs, plan_runs, run_missing
 from recorder.corpus.run_statistics import standings_of
 from recorder.exit_codes import DIFFERS, SAME, UsageError
-from recorder.processes.cluster.engine import Engine, find_engine
+from recorder.processes.engines.engine import Engine, find_engine
 from recorder.recording_options import KEYFRAME_INTERVAL_TICKS
 from recorder.runs.input_source import read_players
 from recorder.scenarios.batch import RunRecord, worker_count

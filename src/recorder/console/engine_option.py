@@ -7,8 +7,8 @@ from typing import Annotated, Any
 import attrs
 from cyclopts import Parameter
 
-from recorder.processes.cluster.engine import find_engine
-from recorder.processes.cluster.ray_engine import RayEngine
+from recorder.processes.engines.engine import find_engine
+from recorder.processes.engines.ray_engine import RayEngine
 
 EngineOption = Annotated[
     str | None,

@@ -27,7 +27,7 @@ from recorder.corpus.inspect_tape import SCENARIO_NOTE, SOURCE_NOTE, examine, fa
 from recorder.corpus.run import GENERATED, Run, Settings
 from recorder.exit_codes import UsageError
 from recorder.format.recording.assembly import NOT_CHECKED
-from recorder.processes.cluster.engine import Engine
+from recorder.processes.engines.engine import Engine
 from recorder.processes.pool import Pool
 from recorder.recording_options import KEYFRAME_INTERVAL_TICKS
 from recorder.runs.input_source import input_source_of

@@ -17,8 +17,8 @@ from typing import Any
 import attrs
 
 from recorder.errors import RecordingWarning, WriterFailedError
-from recorder.processes.cluster.engine import Engine, engine_pool
 from recorder.processes.deferred_interrupts import interrupts_held_back
+from recorder.processes.engines.engine import Engine, engine_pool
 from recorder.processes.executor_pool import ExecutorPool
 from recorder.processes.pool import Outcome, Pool, Report, WorkerDiedError
 from recorder.processes.spawn_pool import SpawnPool

@@ -14,7 +14,7 @@ from typing import Any, Protocol, runtime_checkable
 import attrs
 
 from recorder.factory_spec import load_factory
-from recorder.processes.cluster.engine import Engine
+from recorder.processes.engines.engine import Engine
 from recorder.processes.pool import Pool
 from recorder.scenarios.batch import Job, RunRecord, failed_record, record_of, run_many
 from recorder.scenarios.pass_criteria import check_contracts

@@ -16,7 +16,7 @@ from typing import Any
 import attrs
 
 from recorder.format.limits import WHOLE_MAX
-from recorder.processes.cluster.engine import Engine
+from recorder.processes.engines.engine import Engine
 from recorder.processes.pool import Pool
 from recorder.scenarios.batch import Job, RunRecord, ensure_registered, job_of, run_job, run_many, ticks_of
 from recorder.scenarios.batch_manifest import BatchFolder

@@ -14,7 +14,7 @@ import attrs
 from recorder.exit_codes import CORRUPT, DIFFERS, INCOMPLETE, SAME, UNREADABLE
 from recorder.location.tape_location import Location, tape_location
 from recorder.location.tape_url import TapeUrl
-from recorder.processes.cluster.engine import Engine, engine_pool
+from recorder.processes.engines.engine import Engine, engine_pool
 from recorder.processes.inline_pool import local_pool
 from recorder.processes.pool import Pool
 from replayer.datasets.build import (

@@ -11,7 +11,7 @@ import attrs
 
 from recorder.errors import CorruptError, MissingTickError, RecordingError
 from recorder.format.recording.change_replay import ChangeLog
-from recorder.processes.cluster.engine import Engine, engine_pool
+from recorder.processes.engines.engine import Engine, engine_pool
 from recorder.processes.fork_hazard import forks_refused
 from recorder.processes.pool import Pool
 from recorder.processes.stuck_workers import PATIENCE_S

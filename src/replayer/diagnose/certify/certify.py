@@ -21,7 +21,7 @@ from typing import Any, Literal
 
 import attrs
 
-from recorder.processes.cluster.engine import Engine, engine_pool
+from recorder.processes.engines.engine import Engine, engine_pool
 from recorder.processes.interpreter import PythonProcess, end_all, finish, module_program, start_python
 from recorder.processes.pool import Pool, Report, results_in_order
 from replayer.diagnose.certify.arithmetic import describe_arithmetic

@@ -10,7 +10,7 @@ from pathlib import Path
 import attrs
 
 from recorder.location.tape_location import Location, tape_location
-from recorder.processes.cluster.engine import Engine, engine_pool
+from recorder.processes.engines.engine import Engine, engine_pool
 from recorder.processes.inline_pool import local_pool
 from recorder.processes.pool import Outcome, Pool, Report
 from replayer.playback.make_simulation import Factory

@@ -17,8 +17,8 @@ from pool_work import named
 from ray_machines import RayMachines
 from waiting import wait_until
 
-from recorder.processes.cluster.ray_engine import RayEngine
-from recorder.processes.cluster.ray_pool import RayPool
+from recorder.processes.engines.ray_engine import RayEngine
+from recorder.processes.engines.ray_pool import RayPool
 from recorder.processes.pool import results_in_order
 from replayer.datasets import plan
 from replayer.datasets.extract import extract

@@ -15,7 +15,7 @@ from typing import Any
 
 import attrs
 
-from recorder.processes.cluster.engine_error import EngineError
+from recorder.processes.engines.engine_error import EngineError
 
 CONNECT_S = 5.0
 _STORE_BYTES = 80 << 20  # About the least that Ray takes. Work, items and results are small.

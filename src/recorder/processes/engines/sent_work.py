@@ -12,8 +12,8 @@ from typing import Any
 
 import attrs
 
-from recorder.processes.cluster.code_identity import changed_module, user_modules
-from recorder.processes.cluster.engine_error import EngineError
+from recorder.processes.engines.code_identity import changed_module, user_modules
+from recorder.processes.engines.engine_error import EngineError
 from recorder.processes.seeds.process_generators import noting_imported_states
 
 # Variables that change what a simulation computes, or how tapes are read. Ray sets some of them for its workers.

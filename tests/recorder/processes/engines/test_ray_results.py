@@ -20,7 +20,7 @@ from pool_work import Wrong
 import recorder.commands.main
 import replayer.commands.main
 from recorder.location.tape_location import tape_location
-from recorder.processes.cluster.ray_pool import RayPool
+from recorder.processes.engines.ray_pool import RayPool
 from recorder.processes.pool import Pool
 from replayer.datasets import plan
 from replayer.datasets.extract import extract

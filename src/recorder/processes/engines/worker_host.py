@@ -20,7 +20,7 @@ from typing import Any
 
 import attrs
 
-from recorder.processes.cluster.sent_work import SentWork, set_passed_on
+from recorder.processes.engines.sent_work import SentWork, set_passed_on
 from recorder.processes.fork_hazard import fork_hazard
 from recorder.processes.fork_pool import ForkPool
 from recorder.processes.inline_pool import InlinePool

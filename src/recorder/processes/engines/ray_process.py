@@ -26,11 +26,11 @@ from typing import Any
 
 import attrs
 
-from recorder.processes.cluster.bundles import BundleSizes
-from recorder.processes.cluster.code_identity import code_identity
-from recorder.processes.cluster.engine_error import EngineError
-from recorder.processes.cluster.ray_start import RaySettings, connected, first_line
-from recorder.processes.cluster.worker_host import BundleMessage
+from recorder.processes.engines.bundles import BundleSizes
+from recorder.processes.engines.code_identity import code_identity
+from recorder.processes.engines.engine_error import EngineError
+from recorder.processes.engines.ray_start import RaySettings, connected, first_line
+from recorder.processes.engines.worker_host import BundleMessage
 
 POLL_S = 0.05
 CANCEL_S = 10.0
@@ -260,8 +260,8 @@ def _function() -> Callable[..., Iterator[BundleMessage]]:
         import socket  # noqa: PLC0415 - on the other machine
 
         try:
-            from recorder.processes.cluster.code_identity import code_identity, difference  # noqa: PLC0415 - as above
-            from recorder.processes.cluster.worker_host import run_items  # noqa: PLC0415 - as above
+            from recorder.processes.engines.code_identity import code_identity, difference  # noqa: PLC0415 - as above
+            from recorder.processes.engines.worker_host import run_items  # noqa: PLC0415 - as above
         except ImportError as error:
             yield "unfit", f"the worker on {socket.gethostname()} cannot import this package: {error}"
             return

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
-from recorder.processes.cluster.engine_error import EngineError
+from recorder.processes.engines.engine_error import EngineError
 from recorder.processes.pool import Pool
 
 PROCESSES, RAY = "processes", "ray"
@@ -32,7 +32,7 @@ def find_engine(engine: str | Engine | None) -> Engine | None:
         return None
     if not isinstance(engine, str):
         return engine
-    from recorder.processes.cluster.ray_engine import RayEngine  # noqa: PLC0415 - most work goes to no cluster
+    from recorder.processes.engines.ray_engine import RayEngine  # noqa: PLC0415 - most work goes to no cluster
 
     name, _, address = engine.partition(":")
     if name != RAY or engine == "ray:":

@@ -7,7 +7,7 @@ from collections import deque
 
 import pytest
 
-from recorder.processes.cluster.bundles import BUNDLE_MAX, HAND_OUT_S, BundleSizes
+from recorder.processes.engines.bundles import BUNDLE_MAX, HAND_OUT_S, BundleSizes
 
 
 def duration_s(items: list[float], slots: int, *, bundled: bool) -> float:

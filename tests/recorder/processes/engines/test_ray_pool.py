@@ -15,8 +15,8 @@ from optional_packages import needs
 from pool_work import named
 from waiting import wait_until
 
-from recorder.processes.cluster.engine_error import EngineError
-from recorder.processes.cluster.ray_pool import RayPool
+from recorder.processes.engines.engine_error import EngineError
+from recorder.processes.engines.ray_pool import RayPool
 from recorder.processes.pool import Report, WorkerDiedError, results_in_order
 from recorder.processes.stuck_workers import WorkerStuckError
 

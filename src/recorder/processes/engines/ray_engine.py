@@ -11,9 +11,9 @@ from typing import Any
 
 import attrs
 
-from recorder.processes.cluster.engine_error import EngineError
-from recorder.processes.cluster.ray_pool import RayPool, RaySession
-from recorder.processes.cluster.ray_start import RaySettings
+from recorder.processes.engines.engine_error import EngineError
+from recorder.processes.engines.ray_pool import RayPool, RaySession
+from recorder.processes.engines.ray_start import RaySettings
 from recorder.processes.stuck_workers import PATIENCE_S
 from sim.extras import missing_package
 

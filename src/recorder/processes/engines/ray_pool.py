@@ -20,13 +20,13 @@ from typing import Any, Generic, Self
 
 import attrs
 
-from recorder.processes.cluster.bundles import AHEAD, BUNDLE_MAX
-from recorder.processes.cluster.engine_error import EngineError
-from recorder.processes.cluster.ray_process import serve
-from recorder.processes.cluster.ray_start import RaySettings
-from recorder.processes.cluster.sent_work import pack, passed_on_environment, sent_work
-from recorder.processes.cluster.worker_host import unpack_outcome
 from recorder.processes.deferred_interrupts import interrupts_held_back
+from recorder.processes.engines.bundles import AHEAD, BUNDLE_MAX
+from recorder.processes.engines.engine_error import EngineError
+from recorder.processes.engines.ray_process import serve
+from recorder.processes.engines.ray_start import RaySettings
+from recorder.processes.engines.sent_work import pack, passed_on_environment, sent_work
+from recorder.processes.engines.worker_host import unpack_outcome
 from recorder.processes.pool import Item, OnProgress, Outcome, Result, Submission, Work, WorkerDiedError
 from recorder.processes.spawn_pool import without_main
 from recorder.processes.stuck_workers import PATIENCE_S

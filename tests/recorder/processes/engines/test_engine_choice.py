@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 import replayer.commands.main
-from recorder.processes.cluster.code_identity import code_identity
-from recorder.processes.cluster.engine import engine_pool, find_engine
-from recorder.processes.cluster.engine_error import EngineError
-from recorder.processes.cluster.ray_engine import RayEngine
-from recorder.processes.cluster.ray_process import _function
-from recorder.processes.cluster.ray_start import RaySettings, connected
+from recorder.processes.engines.code_identity import code_identity
+from recorder.processes.engines.engine import engine_pool, find_engine
+from recorder.processes.engines.engine_error import EngineError
+from recorder.processes.engines.ray_engine import RayEngine
+from recorder.processes.engines.ray_process import _function
+from recorder.processes.engines.ray_start import RaySettings, connected
 from replayer.timeline.verify import verify_tape
 
 from oracle.command_lines import run
