@@ -20,6 +20,7 @@ from pool_work import Wrong
 import recorder.commands.main
 import replayer.commands.main
 from recorder.location.tape_location import tape_location
+from recorder.location.tape_url import TapeUrl
 from recorder.processes.engines.ray_pool import RayPool
 from recorder.processes.pool import Pool
 from replayer.datasets import plan
@@ -130,6 +131,28 @@ def test_extract(
     assert {name for name in files(tmp_path / "python") if "parquet" in name} == {
         name for name in files(tmp_path / "ray") if "parquet" in name
     }
+
+
+def test_tapes_and_data_sets_at_urls(tape: Path, kept: Kept, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The store is a folder under another scheme than file: each worker opens the tape by its URL."""
+    needs("fsspec")
+    monkeypatch.setattr(plan, "PART_TICKS", 14)
+    monkeypatch.setenv("REPLAY_STAGING", str(tmp_path / "staging"))
+    store = f"local://{tmp_path}/store"
+    (tmp_path / "store").mkdir()
+    shutil.copy(tape, tmp_path / "store" / "run.tape")
+    report = verify_tape(f"{store}/run.tape", Walkers, engine=kept)
+    assert (report.ok, report.verified_ticks) == (True, 51)
+    assert verify_tape(f"{store}/run.tape", Wrong, engine=kept).first_bad == 29
+    there_url = TapeUrl(f"{store}/there", options={"auto_mkdir": True})
+    for output, more in ((tmp_path / "here", {"jobs": 2}), (there_url, {"engine": kept})):
+        extract(f"{store}/run.tape", output, world=Walkers, tables=("states", "actions"), **more)  # type: ignore[call-overload]
+    here, there = files(tmp_path / "here"), files(tmp_path / "store" / "there")
+    assert {name: data for name, data in here.items() if "parquet" in name} == {
+        name: data for name, data in there.items() if "parquet" in name
+    }
+    assert there.keys() == here.keys()
+    assert len(there) > 4
 
 
 def without_times(folder: Path) -> dict[str, bytes]:
