@@ -2,6 +2,7 @@
 # make test   run the tests
 # make test-long   the cases that make test leaves out, since it runs others of their kind
 # make test-foreign   arrays of JAX, Atari, SimPy: packages of hundreds of megabytes; make test skips these tests
+# make test-gs    tapes at gs://, from a server on loopback; make test skips these tests without its packages
 # make test-ray   work on Ray, which is started on loopback; make test skips these tests without the package
 # make test-real   defects of public packages in old versions, each in an environment of its own; make test has programs like them
 # make lint   formatting, lint, types, import rules
@@ -26,7 +27,7 @@ DEMO_TAPE := recordings/demo.tape
 # The tests start many processes. None of them may compile all modules again, whatever the environment sets.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-long test-ray test-real test-pythons test-exact test-oldest test-wheel test-foreign lint docs bench clean
+.PHONY: demo test test-long test-ray test-gs test-real test-pythons test-exact test-oldest test-wheel test-foreign lint docs bench clean
 
 demo: $(VENV)/.installed
 	mkdir -p recordings && rm -rf $(DEMO_TAPE)
@@ -53,6 +54,10 @@ test-foreign: $(VENV)/.tested
 test-ray: $(VENV)/.tested
 	$(BIN)/pip install --quiet --group ray
 	$(BIN)/pytest -m "" tests/recorder/processes/engines
+
+test-gs: $(VENV)/.tested
+	$(BIN)/pip install --quiet --group gs
+	$(BIN)/pytest -m "" tests/recorder/storage/remote/test_gcs_store.py
 
 test-real:
 	tools/test_real.sh
