@@ -15,7 +15,7 @@ from sim.kernel.state import State
 from sim.worlds.meadow.model.table_rows import Rows
 
 Cells = npt.NDArray[Any]
-CellChanges = Cells | tuple[Rows, Cells]  # All cells of the own rows, or places and values.
+CellChanges = list[Cells | tuple[Rows, Cells]]  # Of each layer: all cells of the own rows, or places and values.
 ColumnChanges = dict[str, tuple[Rows, Cells]]  # By column: places among the ids, and values.
 
 
@@ -28,12 +28,17 @@ class SentRows:
 
     def cell_changes(self, name: str, cells: Cells) -> CellChanges:
         """Return the changes of a grid, (..., own rows, width), and take them as sent."""
-        sent = self._cells[name]
-        differs = cells != sent
-        places = np.flatnonzero(differs)
-        values: Cells = cells[differs]
-        np.copyto(sent, cells)
-        return cells.copy() if 2 * len(places) > cells.size else (places, values)
+        changes: CellChanges = []
+        for layer, sent in zip(_layers_of(cells), _layers_of(self._cells[name]), strict=True):
+            places = np.flatnonzero(layer != sent)
+            if 2 * len(places) > layer.size:
+                np.copyto(sent, layer)
+                changes.append(layer.copy())
+            else:
+                values: Cells = layer[places]
+                sent[places] = values
+                changes.append((places, values))
+        return changes
 
     def column_changes(self, table: str, columns: dict[str, Cells]) -> ColumnChanges:
         """Return the changes of a table, and take them as sent. columns: without free rows, in ascending id."""
@@ -60,11 +65,19 @@ class SentRows:
 
 def apply_cells(cells: Cells, changes: CellChanges) -> None:
     """Write changes of a grid into the rows of a stripe in the whole state."""
-    if isinstance(changes, tuple):
-        places, values = changes
-        cells[np.unravel_index(places, cells.shape)] = values
-    else:
-        cells[...] = changes
+    for layer, change in zip(_layers_of(cells), changes, strict=True):
+        if isinstance(change, tuple):
+            places, values = change
+            layer[places] = values
+        else:
+            layer[...] = change
+
+
+def _layers_of(cells: Cells) -> Cells:
+    """Return some rows of a grid as a view, (layers, cells): with one index a cell, it is read and written fastest."""
+    layers = cells.reshape(-1, cells.shape[-2] * cells.shape[-1])
+    assert not cells.size or np.may_share_memory(layers, cells)
+    return layers
 
 
 def apply_columns(state: State, table: str, rows: Rows, changes: ColumnChanges) -> None:
