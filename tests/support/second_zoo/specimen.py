@@ -15,6 +15,7 @@ THIRD = SECOND.with_name("third_zoo")
 FOURTH = SECOND.with_name("fourth_zoo")
 FIFTH = SECOND.with_name("fifth_zoo")
 SIXTH = SECOND.with_name("sixth_zoo")
+SEVENTH = SECOND.with_name("seventh_zoo")
 MARKER = "# <- here"
 DEFAULT_TICKS, DEFAULT_KEYFRAMES = 40, 10
 ENV_ACTION = "tick * 7 % 5 % 2"
@@ -55,7 +56,8 @@ class Specimen:
         summary: the defect, or why a sound program looks suspicious.
         is_sound: True if it has no defect.
         source: the module. Its function or class ``make`` makes the program.
-        kind: ``object`` and ``env`` go to ``record()``, ``own`` to ``Recorder``; ``peers`` are two recordings.
+        kind: ``object`` and ``env`` go to ``record()``, ``own`` to ``Recorder``; ``peers`` are two recordings. ``scripted``
+            ones have scripts of their own, and the commands below.
         ticks, keyframes: the length of the run, and the keyframe interval, in ticks.
         step: the name of the method that makes a step.
         inputs, other_inputs: an expression of ``tick`` and of the module's name, for each step; of the second peer, or,
@@ -78,6 +80,8 @@ class Specimen:
         why: why it is missed, for the page, if it is.
         has_line: True if a line of the source is to be named: one that ends in MARKER.
         files: other files of the folder, by name.
+        recorded: of a scripted one: the commands that record it, each with its environment (``cmd``, ``env``).
+        asked: the commands that ask about it, each with what is run in the folder ``before`` and ``after`` it.
     """
 
     name: str
@@ -109,6 +113,8 @@ class Specimen:
     why: str = ""
     has_line: bool = False
     files: dict[str, str] = attrs.field(factory=dict)
+    recorded: tuple[dict[str, Any], ...] = ()
+    asked: tuple[dict[str, Any], ...] = ()
 
     @property
     def is_stepped_by_recorder(self) -> bool:

@@ -206,6 +206,8 @@ def investigate(specimen: Specimen, folder: Path, *, commands: tuple[str, ...] =
         commands: the commands to run, of check, verify, explain, diff. Empty: all that apply.
     """
     specimen.lay_out(folder, folder / "other")
+    if specimen.kind == "scripted":
+        return run_scripted(specimen, folder, commands)
     answers = record(specimen, folder)
     if answers[-1].code:
         return answers
@@ -239,3 +241,31 @@ def investigate(specimen: Specimen, folder: Path, *, commands: tuple[str, ...] =
             run(name, command, folder if is_check else place, specimen.record if is_check else specimen.replay)
         )
     return answers
+
+
+def run_scripted(specimen: Specimen, folder: Path, commands: tuple[str, ...]) -> list[Answer]:
+    """Record and ask by the commands that the specimen has. commands: as of investigate()."""
+    answers = []
+    for number, entry in enumerate(specimen.recorded):
+        answers.append(run_line("record" if not number else "retried", entry, folder))
+        if answers[-1].code:
+            return answers
+    for entry in specimen.asked:
+        words = shlex.split(entry["cmd"].partition("replay ")[2])
+        if commands and words[0] not in commands:
+            continue
+        for key in ("before", "after"):
+            if key == "after":
+                answers.append(run_line(words[0], entry, folder))
+            if key in entry:
+                subprocess.run(entry[key], shell=True, cwd=folder, check=True)
+    return answers
+
+
+def run_line(name: str, entry: dict[str, Any], folder: Path) -> Answer:
+    """Run one command line of a scripted specimen by a shell that finds the commands of this environment first."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    conditions = Conditions(env={**entry["env"], "PATH": path})
+    answer = run(name, ["bash", "-c", entry["cmd"]], folder, conditions)
+    shown = "".join(f"{key}={shlex.quote(value)} " for key, value in entry["env"].items())
+    return attrs.evolve(answer, command=shown + entry["cmd"])
