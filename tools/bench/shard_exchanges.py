@@ -32,7 +32,7 @@ from recorder.cluster.actor_engine import ActorEngine
 from recorder.cluster.process_actors import ProcessEngine
 from recorder.cluster.ray_actors import RayActorEngine
 from recorder.cluster.shard_actors import ShardActors
-from recorder.processes.cluster.ray_start import RaySettings, connected
+from recorder.processes.engines.ray_start import RaySettings, connected
 from recorder.processes.shards.shard_processes import ShardProcesses
 from sim.kernel.schema import Field, Schema
 from sim.kernel.state import State
