@@ -175,7 +175,7 @@ def _lines(path: Location, explanation: Explanation) -> list[str]:
         elif explanation.cause is not None:
             lines += _cause_lines(explanation.cause, proved)
         elif proved:
-            lines.append(f"cause: {_SETTING.format(proved[0].name)}")
+            lines.append(f"cause: {proved[0].sentence}")
         else:
             lines += [_NO_CAUSE, *_tested_block(explanation)]
         lines += before_step_lines(explanation)
@@ -226,7 +226,7 @@ def _proved_lines(path: Location, report: VerificationReport | None) -> list[str
     ]
 
 
-_SETTING = "{} differs before the step, a setting of the whole process that the state does not hold"
+_NOT_TRIED = "other versions of the code (--code FOLDER) and of libraries, what classes and modules had kept\n  when the recording began"
 _NOT_THEMSELVES = {"line", "branch", "operation", "unseen"}  # Kinds of causes that a setting can stand behind.
 _NO_CAUSE = (
     "the cause is not known: no traced line gives different values before the state differs; compiled code and other "
@@ -267,7 +267,7 @@ def _at_this_line(cause: Cause) -> str:
 
 def _cause_lines(cause: Cause, proved: Sequence[DifferingSetting] = ()) -> list[str]:
     is_setting = proved and cause.kind in _NOT_THEMSELVES
-    text = f"{_SETTING.format(proved[0].name)}; {_at_this_line(cause)}" if is_setting else cause_text(cause)
+    text = f"{proved[0].sentence}; {_at_this_line(cause)}" if is_setting else cause_text(cause)
     lines = [
         f"{'first difference' if cause.kind == 'unseen' and not is_setting else 'cause'}: {text}",
         *_place_lines(cause.place, "A" if cause.other_place is not None else None),
@@ -342,12 +342,12 @@ def _known_lines(explanation: Explanation) -> list[str]:
         lines = [f"  {between.found}"]
     elif between is not None:
         lines = [
-            f"  {known}, among others, other versions of the code (--code FOLDER) and of libraries",
+            f"  {known}, among others, {_NOT_TRIED}",
             f"  a change of the state: {between.found}",
         ]
     else:
         lines = [
-            f"  {known}, among others, other versions of the code (--code FOLDER) and of libraries, and a change",
+            f"  {known}, among others, {_NOT_TRIED}, and a change",
             "  of the state between two steps, which no variant repeats; recording with between_steps=True names one",
         ]
     lines = [*unrepeated, *lines]

@@ -112,6 +112,7 @@ STACK_DEPTH = (
     "state depends on how deep the stack is when a step is called"
 )
 HIDDEN_STATE = "hidden state, which keyframes do not hold"
+HIDDEN_FROM_RUN = "hidden state that the run itself left behind, which keyframes do not hold"
 RESTORE = "a restore that does not bring back all"
 
 

@@ -23,6 +23,8 @@ from recorder.processes.fork_call import in_a_copy
 from recorder.processes.seeds.process_generators import begin_with_imported_states
 from replayer.desync.stack_depth import at_depth, differs_by_depth
 from replayer.playback.cursor import MismatchError
+from sim.kernel.hooks import HasAdapter, hook
+from sim.kernel.simulation import ArenaOfSaved
 from sim.kernel.state import Snapshot
 
 if TYPE_CHECKING:
@@ -101,6 +103,27 @@ def earlier_runs(make_cursor: MakeCursor, bad_tick: int) -> list[EarlierRun]:
             found = {"why": str(error)}
         runs.append(EarlierRun(found.get("start", start), is_restored, found.get("hash"), found.get("why", "")))
     return runs
+
+
+def lost_field(make_cursor: MakeCursor, bad_tick: int) -> str | None:
+    """The first field in which save() differs right after load() of the keyframe before a tick; None if it is equal.
+
+    None as well for a simulation without a save() and a load() of its own, and where they raise.
+    """
+
+    def lost() -> dict[str, Any]:
+        cursor = _fresh(make_cursor)
+        cursor.place_before(max(bad_tick - 1, cursor.tape.first_tick))
+        simulation = cursor.simulation
+        if not isinstance(simulation, ArenaOfSaved) or hook(simulation.inner, HasAdapter) is not None:
+            return {"field": None}
+        return {"field": simulation.changed_field()}
+
+    try:
+        field: str | None = in_a_copy(lost)["field"]
+    except (RuntimeError, RecordingError):
+        return None
+    return field
 
 
 def gives_recorded_as_made(make_cursor: MakeCursor, tick: int, recorded_hash: int) -> bool:

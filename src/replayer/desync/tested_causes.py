@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from recorder.ambient.outside.outside_read import ATTRIBUTES, OutsideRead
 from recorder.environment import describe_environment
-from replayer.desync.finding import HIDDEN_STATE, NOT_DETERMINISTIC, RESTORE, STACK_DEPTH, TestedCause
+from replayer.desync.finding import HIDDEN_FROM_RUN, HIDDEN_STATE, NOT_DETERMINISTIC, RESTORE, STACK_DEPTH, TestedCause
 from replayer.desync.outside_comparison import (
     DIFFERS,
     EQUAL,
@@ -35,16 +35,26 @@ HASH_SEED = "PYTHONHASHSEED"
 
 
 def with_causes(
-    finding: Finding, tape: Tape, earlier: Sequence[EarlierRun], reads: list[OutsideRead] | None
+    finding: Finding,
+    tape: Tape,
+    earlier: Sequence[EarlierRun],
+    reads: list[OutsideRead] | None,
+    lost: str | None = None,
 ) -> Finding:
     """Test a finding for causes. earlier: the result of earlier_runs, called before anything was simulated here.
 
-    reads: what the step to the tick reads of the outside world, now; None if it could not be watched.
+    reads: what the step to the tick reads of the outside world, now; None if it could not be watched. lost: the result of
+    lost_field.
     """
     between = between_steps(tape, finding.tick)
     tested = [
         *([between] if between is not None else []),
-        *(_nondeterminism(finding), *_order_of_sets(tape), _hidden_state(finding, earlier), *_versions(tape, reads)),
+        *(
+            _nondeterminism(finding),
+            *_order_of_sets(tape),
+            _hidden_state(finding, earlier, lost),
+            *_versions(tape, reads),
+        ),
     ]
     hidden = next((test.found for test in tested if test.cause in (HIDDEN_STATE, RESTORE) and test.suspicious), None)
     return attrs.evolve(finding, tested=tested, note=finding.note or hidden)
@@ -67,6 +77,8 @@ def between_steps(tape: Tape, tick: int) -> TestedCause | None:
     if named:
         return TestedCause(cause, f"changed {where}: {named[0]}, as the recorder saw live", suspicious=True)
     last = tape.outcome["between_steps"].get("last_tick")
+    if isinstance(last, int) and tick > last and changes:
+        return _seen_earlier(cause, changes, range(first, last + 1), tick)
     if tick < first or (isinstance(last, int) and tick > last) or count != len(changes):
         return None
     found = (
@@ -74,6 +86,19 @@ def between_steps(tape: Tape, tick: int) -> TestedCause | None:
         "not compared: the tables of sets, the flags of arrays, equal objects in place of others"
     )
     return TestedCause(cause, found, suspicious=False)
+
+
+def _seen_earlier(cause: str, changes: list[Any], compared: range, tick: int) -> TestedCause | None:
+    """A change that the recorder saw before another step; before the step to this tick it did not compare."""
+    match changes[0]:
+        case [int(at), str(what)]:
+            found = (
+                f"before tick {tick:,} nothing was compared; the recorder compared before ticks {compared[0]:,} to {compared[-1]:,} "
+                f"alone, and saw live that {plain_text(what)} was changed between tick {at - 1:,} and {at:,}, outside of the "
+                "step; recording with between_steps=True tells of each change"
+            )
+            return TestedCause(cause, found, suspicious=None)
+    return None
 
 
 def _nondeterminism(finding: Finding) -> TestedCause:
@@ -115,13 +140,13 @@ def _order_of_sets(tape: Tape) -> list[TestedCause]:
     ]
 
 
-def _hidden_state(finding: Finding, earlier: Sequence[EarlierRun]) -> TestedCause:
+def _hidden_state(finding: Finding, earlier: Sequence[EarlierRun], lost: str | None) -> TestedCause:
     """Test for hidden state: the divergent tick has the recorded hash in a run that began earlier."""
     if finding.note in (NOT_DETERMINISTIC, STACK_DEPTH):
         return TestedCause(HIDDEN_STATE, "not tested: the same interval gave different hashes", suspicious=None)
     right = next((run for run in earlier if run.state_hash == finding.expected_hash), None)
     if right is not None:
-        return _right_run(finding, right, earlier)
+        return _right_run(finding, right, earlier, lost)
     wrong = [run for run in earlier if run.state_hash is not None]
     if not wrong:
         why = "; ".join(dict.fromkeys(run.why for run in earlier)) or "there is no earlier start"
@@ -134,13 +159,13 @@ def _hidden_state(finding: Finding, earlier: Sequence[EarlierRun]) -> TestedCaus
             suspicious=None,
         )
     return TestedCause(
-        HIDDEN_STATE,
+        HIDDEN_FROM_RUN,
         f"{found} (not tested: what the process had before the run, and what is outside of it, such as files)",
         suspicious=False,
     )
 
 
-def _right_run(finding: Finding, right: EarlierRun, earlier: Sequence[EarlierRun]) -> TestedCause:
+def _right_run(finding: Finding, right: EarlierRun, earlier: Sequence[EarlierRun], lost: str | None) -> TestedCause:
     """What it shows that this run gave the recorded hash, and the one from the interval's keyframe did not."""
     from_same = [run for run in earlier if run.start_tick == right.start_tick and run.state_hash is not None]
     is_restore = not right.is_restored and (len(from_same) > 1 or right.start_tick == finding.keyframe_tick)
@@ -150,6 +175,9 @@ def _right_run(finding: Finding, right: EarlierRun, earlier: Sequence[EarlierRun
     )
     if is_restore:  # The two runs differ in nothing else.
         return TestedCause(RESTORE, f"{found}the restore of it changes how the run goes on", suspicious=True)
+    if lost is not None:  # It is in the keyframe, so that it is not hidden; other state that is may take part as well.
+        found += f"load() does not give back {lost}: save() returns something else right after it"
+        return TestedCause(RESTORE, found, suspicious=True)
     takes_part = "hidden state takes part in the step: that keyframe does not bring it back"
     return TestedCause(HIDDEN_STATE, found + takes_part, suspicious=True)
 

@@ -169,6 +169,7 @@ def _named(factor: Factor) -> str:
         "inputs": f"the inputs of {factor.name}",
         "argument": f"the constructor's argument {factor.name}",
         "configuration": f"the configuration's entry {factor.name}",
+        "file": f"the content of the file {factor.name}, which is read while the simulation is made",
         "module": f"the module {factor.name}",
         "factory": "the simulation",
         "variable": f"the environment variable {factor.name}",

@@ -276,7 +276,7 @@ def analysed_desync(tape: Tape, world: Factory | None, result: IntervalResult, *
         return Cursor(tape, make_simulation(tape, world))
 
     from replayer.desync.finding import find_desync  # noqa: PLC0415 - only a desync needs these
-    from replayer.desync.isolated_rerun import earlier_runs, step_reads  # noqa: PLC0415
+    from replayer.desync.isolated_rerun import earlier_runs, lost_field, step_reads  # noqa: PLC0415
     from replayer.desync.tested_causes import with_causes  # noqa: PLC0415
 
     def find(cursor: Cursor, *_: Any) -> Finding:
@@ -284,7 +284,8 @@ def analysed_desync(tape: Tape, world: Factory | None, result: IntervalResult, *
             return find_desync(cursor, bad_tick, actual_hash, make_cursor)
         earlier = earlier_runs(make_cursor, bad_tick)
         finding = find_desync(cursor, bad_tick, actual_hash, make_cursor)
-        return with_causes(finding, tape, earlier, step_reads(make_cursor, finding.tick, finding.before))
+        lost = lost_field(make_cursor, bad_tick) if finding.note is None else None
+        return with_causes(finding, tape, earlier, step_reads(make_cursor, finding.tick, finding.before), lost)
 
     if make_cursor().state.layout.size_bytes > ISOLATED_BYTES_MAX:
         return find(make_cursor())

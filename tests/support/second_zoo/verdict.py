@@ -54,7 +54,7 @@ CLAIMS = {
     "changed between steps": (re.compile(r"(was|were) changed between tick"), {"between"}),
 }
 # Causes that are listed as refuted, and the truth that makes this wrong.
-REFUTATIONS = {"hidden state": (re.compile(r"^ +- hidden state.*", re.MULTILINE), "hidden")}
+REFUTATIONS = {"hidden state": (re.compile(r"^ +- hidden state(?! that the run itself).*", re.MULTILINE), "hidden")}
 # What is so of no specimen.
 NEVER = {
     "a version of the code, or of a library, not at hand": re.compile(r"needs a version of the code, or of a library"),

@@ -63,6 +63,7 @@ class Alignment:
         items: in order.
         line_maps: for each module, from lines of the second version to lines of the first.
         item_of: indices of items, by indices of the first trace's records.
+        swapped: frames of methods that the two called for different objects.
     """
 
     def __init__(self, first: StepTrace, second: StepTrace) -> None:
@@ -75,8 +76,13 @@ class Alignment:
         self.item_of = {item.first: index for index, item in enumerate(self.items) if item.first is not None}
         self._spells: dict[str, list[_Spell]] = {}
         self._values: tuple[Values, Values] = ({}, {})
+        self._seen_owners: tuple[set[str], set[str]] = (set(), set())
         self._history: tuple[History, History] = ({}, {})
-        self._names: dict[str, str] = {}  # From prefixes of the second trace to those of the first.
+        self.swapped: set[int] = set()
+        numbers = {name: number for number, name in first.owners.items()}
+        self._names: dict[str, str] = {  # From prefixes of the second trace to those of the first.
+            f"o{number}": f"o{numbers[name]}" for number, name in second.owners.items() if name in numbers
+        }
         self._compare()
 
     def _keys(self, records: list[Record], *, is_second: bool) -> list[tuple[str, str, int]]:
@@ -163,7 +169,7 @@ class Alignment:
                 passed = (
                     ValueOrigin(ARGUMENT, self.item_of[first.parent]) if first.parent >= 0 else ValueOrigin(HIDDEN, -1)
                 )
-                for name in sorted(names):
+                for name in sorted(filter(self.is_seen_by_both, names)):
                     self._mark(name, index, passed if name.startswith("f") else ValueOrigin(HIDDEN, -1))
                 for name in sorted(touched):
                     self._mark(name, index, ValueOrigin(DIVERGED, last_pair))
@@ -188,7 +194,25 @@ class Alignment:
     def _pair(self, first: Record, second: Record) -> None:
         self._names[f"f{second.frame}"] = f"f{first.frame}"
         if first.owner >= 0 and second.owner >= 0:
+            known = self._names.get(f"o{second.owner}", f"o{first.owner}")
+            if self._are_others(first.owner, second.owner) or known != f"o{first.owner}":
+                self.swapped.add(first.frame)
+                if known == f"o{first.owner}":
+                    self._names[f"o{second.owner}"] = f"o{second.owner}?"
+                return
             self._names[f"o{second.owner}"] = f"o{first.owner}"
+
+    def is_seen_by_both(self, name: str) -> bool:
+        """Return False for an attribute of an object of which only one of the two has read any."""
+        owner = name.partition(":")[0]
+        return name[0] != "o" or all(owner in seen for seen in self._seen_owners)
+
+    def _are_others(self, first: int, second: int) -> bool:
+        """Return True if two objects had names before the step, none of which leads to the other one."""
+        one, other = self.first.owners.get(first), self.second.owners.get(second)
+        if one is None or other is None or one == other:
+            return False
+        return self.first.identities.get(other) != one and self.second.identities.get(one) != other
 
     def _apply(self, variant: int, values: Values, index: int) -> set[str]:
         """Note the values of a record; return their names as in the first trace."""
@@ -202,6 +226,7 @@ class Alignment:
                 else f"{self._names.get(prefix, f'{prefix}?')}{colon}{rest}"
             )
             current[name] = digest
+            self._seen_owners[variant].add(name.partition(":")[0])
             self._history[variant].setdefault(name, []).append((index, digest))
             names.add(name)
         return names

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator
 
 import attrs
 
 from replayer.diagnose.explain.align import ARGUMENT, DIVERGED, HERE, HIDDEN, Alignment, ValueOrigin
-from replayer.diagnose.explain.answer.aligned_lines import AlignedLines
 from replayer.diagnose.explain.answer.not_passed import is_not_passed
+from replayer.diagnose.explain.answer.read_names import ReadNames
 from replayer.diagnose.explain.answer.saved_changes import changed_before_save
 from replayer.diagnose.explain.answer.search_ends import (
     first_difference,
@@ -26,8 +25,8 @@ from replayer.diagnose.explain.answer.search_ends import (
 )
 from replayer.diagnose.explain.answer.set_orders import orders_of_made, orders_of_names
 from replayer.diagnose.explain.answer.walked_sets import walked_before
-from replayer.diagnose.explain.cause import Cause, DifferingValue, SourceLocation
-from replayer.diagnose.explain.step_trace import RESUME, RETURN, Operation, Record, is_inner, is_of_module
+from replayer.diagnose.explain.cause import Cause, DifferingValue, SourceLocation, is_save
+from replayer.diagnose.explain.step_trace import RESUME, RETURN, Operation
 
 _OWN = "self"  # The attributes of the object whose method runs are read before each of its lines.
 PATH_LINES_MAX = 50  # A longer path back is shown up to there.
@@ -42,7 +41,7 @@ def find_cause(alignment: Alignment) -> Cause | None:
     return _BackwardSearch(alignment).find(name, origin)
 
 
-class _BackwardSearch(AlignedLines):
+class _BackwardSearch(ReadNames):
     def __init__(self, alignment: Alignment) -> None:
         super().__init__(alignment)
         self._path: list[tuple[SourceLocation, str]] = []
@@ -93,7 +92,62 @@ class _BackwardSearch(AlignedLines):
             if not only_fetches(cause) or is_called_by_others(inner, outer, statement):
                 break
             cause = self._cause(*further, outside)
-        return cause
+        return self._inner_use(cause) or self._choice(cause, self._way[0][0]) or cause
+
+    def _inner_use(self, cause: Cause) -> Cause | None:
+        """Of a line that calls methods of objects that differ inside: the line of those that reads what differs.
+
+        Its values must begin to differ there, or the two take different branches: what is read without an effect is none.
+        """
+        lost = {name.rpartition(".")[2] for one in cause.outside for name, *_ in one.parts if "." in name}
+        if cause.kind not in ("outside", "unseen") or not cause.calls or not lost:
+            return None
+        for item, pair in enumerate(self._items):
+            if pair.first is None or pair.second is None or self._place(item) == cause.place:
+                continue
+            read = [
+                name
+                for name in dict.fromkeys(self._reads(item))
+                if name[0] == "o" and name.rpartition(":")[2] in lost and self._is_hidden(name, item)
+            ]
+            origin = self._effect(item) if read and not is_save(self._record(item).function) else None
+            if origin is not None:
+                name, where = origin
+                inner = self._cause(item, name, where, read)
+                return attrs.evolve(inner, kind="outside", way=[(inner.place, self._shown(read[0], item)), *cause.way])
+        return None
+
+    def _choice(self, cause: Cause, item: int) -> Cause | None:
+        """Of a method that the two call for different objects: the last line before it that reads what differs."""
+        frame = self._record(item).frame
+        if cause.kind not in ("unseen", "line") or frame not in self._alignment.swapped:
+            return None
+        begin = next(
+            place
+            for place, pair in enumerate(self._items)
+            if pair.first is not None and self._record(place).frame == frame
+        )
+        for place in range(begin - 1, -1, -1):
+            pair = self._items[place]
+            if pair.first is None or pair.second is None or self._record(place).kind == RESUME:
+                continue
+            read = [name for name in self._reads(place) if name[0] == "o" and self._is_hidden(name, place)]
+            if read:
+                chosen = self._cause(place, "", ValueOrigin(HERE, place), read)
+                return attrs.evolve(chosen, kind="outside", value=None, way=[(chosen.place, "the object"), *cause.way])
+        return None
+
+    def _is_hidden(self, name: str, item: int) -> bool:
+        origin = self._alignment.origin(name, item)
+        return origin is not None and origin.kind == HIDDEN
+
+    def _effect(self, item: int) -> tuple[str, ValueOrigin] | None:
+        """What begins to differ at an item, in what its function returns, or by branches; None if nothing does."""
+        following = self._items[item + 1] if item + 1 < len(self._items) else None
+        if following is not None and (following.first is None or following.second is None):
+            return "", ValueOrigin(DIVERGED, item)
+        changed = self._alignment.changed_at(item)
+        return (changed[0], ValueOrigin(HERE, item)) if changed else None
 
     # --- going back
 
@@ -158,61 +212,6 @@ class _BackwardSearch(AlignedLines):
             if changed:
                 return [(changed[0], ValueOrigin("here", place))]
         return []
-
-    def _reads(self, item: int) -> Iterator[str]:
-        record = self._record(item)
-        around = self._frame_around(item) if is_inner(record.function) else None
-        statements = self._statements(item)
-        bound = frozenset[str]().union(*(statement.inner for statement in statements))
-        calls = {call for one in statements for call in one.calls}
-        yield from sorted({f"g:{record.module}:{call}" for call in calls})  # Compiled ones.
-        for method in sorted({call.rpartition(".")[2] for call in calls if "." in call}):
-            yield from (f"c{name}:{method}" for name in self._classes(method))
-        for word in sorted(frozenset[str]().union(*(statement.reads for statement in statements))):
-            is_bound = word.partition(".")[0] in bound
-            if not is_bound or is_inner(record.function):
-                for name in self._named(word, record, None if is_bound else around):
-                    yield from (name, *self._changed_in(name))
-
-    def _named(self, word: str, record: Record, around: int | None) -> Iterator[str]:
-        """The values that a word in the source of a line may mean."""
-        base, dot, attribute = word.partition(".")
-        if word[0] in "'\"":
-            yield f"s:{word[1:-1]}"
-        elif dot and base == "self":
-            yield f"o{record.owner}:{attribute}"
-            yield from (f"c{name}:{attribute}" for name in self._classes(attribute))
-        elif dot:
-            yield from (f"c{name}:{attribute}" for name in self._classes(attribute) if name.endswith(base))
-            yield f"f{record.frame}:{base}"
-            yield f"g:{record.module}:{base}"
-            objects = [name for name in self._alignment.names() if name[0] == "o" and name.endswith(f":{attribute}")]
-            yield from objects if len(objects) == 1 else ()  # Of several, it is not known which one is meant.
-            yield from (name for name in self._alignment.names() if is_of_module(name, base, attribute))
-        else:
-            yield f"f{record.frame}:{word}"
-            yield f"g:{record.module}:{word}"
-            if around is not None:
-                yield f"f{around}:{word}"
-
-    def _changed_in(self, name: str) -> Iterator[str]:
-        """Of an object whose attributes are read one by one: those that began to differ in the step."""
-        number = self._alignment.first.holds.get(name)
-        if number is not None:
-            inner = [one for one in self._alignment.names() if one.startswith(f"o{number}:")]
-            yield from (one for one in inner if self._alignment.is_changed_here(one))
-
-    def _frame_around(self, item: int) -> int | None:
-        """The frame of the function around an expression with its own frame; None if it is not known."""
-        first, record = self._items[item].first, self._record(item)
-        return self._alignment.first.records[record.parent].frame if first is not None and record.parent >= 0 else None
-
-    def _classes(self, attribute: str) -> list[str]:
-        return [
-            name[1:].rpartition(":")[0]
-            for name in self._alignment.names()
-            if name.startswith("c") and name.endswith(f":{attribute}")
-        ]
 
     def _returned(self, item: int) -> list[tuple[str, ValueOrigin]]:
         """Returns from functions that the item's line called, if they returned different values."""

@@ -80,6 +80,9 @@ class LineTracer:
         self._sources: dict[str, SourceFile] = {}
         self._named_methods = NamedMethods()
         self._words: dict[tuple[str, int], frozenset[str]] = {}
+        self._owners: dict[str, Any] = {}  # The objects by their prefixes.
+        self.plain_before: dict[tuple[int, str], Any] = {}  # By id and attribute, before the step.
+        self.named: dict[int, tuple[str, Any]] = {}  # By id, before the step: the name of an object, and it itself.
 
     # --- events
 
@@ -145,6 +148,10 @@ class LineTracer:
     def finish(self) -> StepTrace:
         """Return the trace after the step; the last changes belong to its last line."""
         self._read_state({})
+        for key, (number, owner) in self._objects.items():
+            name, named = self.named.get(key, ("", None))
+            if named is owner:
+                self.trace.owners[number] = name
         return self.trace
 
     # --- reading values
@@ -210,7 +217,7 @@ class LineTracer:
         last_read = self._large[name][2] if name in self._large else None
         digest = self._current_digest(name, value, record)
         if name not in self._seen:
-            if is_made and record >= 0:
+            if record >= 0 and (is_made or self._is_changed_unseen(name, value)):
                 self.trace.records[record].after[name] = digest  # A variable or an attribute that the line created.
             else:
                 fresh[name] = digest
@@ -219,6 +226,13 @@ class LineTracer:
             if last_read is not None and last_read < record - 1:
                 self.trace.records[record].late[name] = last_read
         self._seen[name] = digest
+
+    def _is_changed_unseen(self, name: str, value: Any) -> bool:
+        """Return True if a plain attribute of an object that ran no method yet is not as it was before the step."""
+        prefix, _, attribute = name.partition(":")
+        owner = self._owners.get(prefix)
+        before = self.plain_before.get((id(owner), attribute), value)
+        return owner is not None and (type(before) is not type(value) or before != value)
 
     def _current_digest(self, name: str, value: Any, record: int) -> int:
         if id(value) in self._objects and not isinstance(value, _WITH_CONTENT):
@@ -289,6 +303,7 @@ class LineTracer:
         attributes = getattr(owner, "__dict__", None)
         if isinstance(attributes, dict) and not isinstance(owner, type | ModuleType | State | np.ndarray):
             number = self._objects.setdefault(id(owner), (len(self._objects), owner))[0]
+            self._owners[f"o{number}"] = owner
             values |= {f"o{number}:{name}": value for name, value in attributes.items() if is_data(value)}
             for cls in type(owner).__mro__[:-1]:
                 for name, value in vars(cls).items():

@@ -101,6 +101,7 @@ class StepTrace:
         identities: before the step: by name of an object, the first name that leads to it.
         holds: by name of a value: the number of the object that it was when last read, if methods of that ran.
         settings: of the whole process, before the step; see values/process_settings.py.
+        owners: the names, before the step, of objects whose methods ran, by their numbers.
     """
 
     records: list[Record] = attrs.field(factory=list)
@@ -112,6 +113,7 @@ class StepTrace:
     parts: dict[int, Parts] = attrs.field(factory=dict)
     holds: dict[str, int] = attrs.field(factory=dict)
     settings: Settings = attrs.field(factory=dict)
+    owners: dict[int, str] = attrs.field(factory=dict)
 
     def to_plain(self) -> dict[str, Any]:
         """Encode as lists, numbers, strings and bytes."""
@@ -125,6 +127,7 @@ class StepTrace:
             "parts": self.parts,
             "holds": self.holds,
             "settings": self.settings,
+            "owners": self.owners,
         }
 
     @staticmethod
@@ -140,6 +143,7 @@ class StepTrace:
             plain["parts"],
             plain["holds"],
             plain["settings"],
+            plain["owners"],
         )
 
 

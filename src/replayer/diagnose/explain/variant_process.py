@@ -32,6 +32,7 @@ from replayer.diagnose.explain.outside.stand_ins import use_stand_ins
 from replayer.diagnose.explain.step_trace import snapshot_from_plain, snapshot_to_plain
 from replayer.diagnose.explain.trace_step import Result, TracedStep, trace_step, trace_step_in
 from replayer.diagnose.explain.values.joined import join_names
+from replayer.diagnose.explain.values.layouts import ORDERS, put_in_order
 from replayer.diagnose.explain.values.loaded_lines import loaded_values
 from replayer.diagnose.explain.values.process_settings import set_process_settings
 from replayer.diagnose.explain.values.reloaded import not_given_back
@@ -263,6 +264,8 @@ def _prepared(tape: Tape, load: Load, job: dict[str, Any], start: int | None) ->
     if cursor.state.hash() != before.hash():
         raise _NotReachedError(f"its state at tick {tick - 1:,} is not the recorded one")
     set_process_settings(job["settings"])
+    if any(name in ORDERS for name in job["settings"]):
+        put_in_order(cursor.simulation, job["settings"])
     if job["joined"]:
         join_names(cursor.simulation, [(first, second) for first, second in job["joined"]])
     if "replaced" in job:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import filecmp
+from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -23,10 +24,10 @@ class Factor:
     """One difference.
 
     Attributes:
-        kind: "inputs", "argument", "configuration", "module", "variable", "factory", "interpreter" or "together".
+        kind: "inputs", "argument", "configuration", "file", "module", "variable", "factory", "interpreter" or "together".
         name: of the argument, the module and so on.
         texts: for people: what A has, and what B has.
-        files: of a module, the files that differ: the path of A and that of B.
+        files: of a module, the files that differ, and of a file it: the path of A and that of B.
         parts: of "together", the differences that are given at once.
         give: returns a party with what the first (0) or the second party (1) has.
     """
@@ -61,6 +62,7 @@ def find_factors(
     factors = [
         *_inputs(parties, tapes, ticks),
         *(_configuration(parties, tapes) or _arguments(*made)),
+        *_files(*made),
         *_modules(*made),
         *_variables(first.environment, second.environment),
     ]
@@ -158,6 +160,34 @@ def _modules(first: Made, second: Made) -> list[Factor]:
 def is_installed(path: str) -> bool:
     """Return True for a file of an installed package."""
     return not {"site-packages", "dist-packages"}.isdisjoint(Path(path).parts)
+
+
+def _files(first: Made, second: Made) -> list[Factor]:
+    """Files of one name and of different content that the making of each party's simulation reads."""
+    named = [_by_name(made.files) for made in (first, second)]
+    factors = []
+    for name in named[0].keys() & named[1].keys():
+        pair = named[0][name], named[1][name]
+        if _same_file(*pair):
+            continue
+        texts = [
+            f"{shown_path(path)} (read at {made.files[path]})" for path, made in zip(pair, (first, second), strict=True)
+        ]
+        factors.append(Factor("file", name, (texts[0], texts[1]), _give_file(pair), (pair,)))
+    return sorted(factors, key=lambda one: one.name)
+
+
+def _by_name(files: Mapping[str, str]) -> dict[str, str]:
+    """Paths by the names of the files; a name that two files have is left out."""
+    names = Counter(Path(path).name for path in files)
+    return {name: path for path in files if names[name := Path(path).name] == 1}
+
+
+def _give_file(pair: TextPair) -> Callable[[Party, int], Party]:
+    def give(to: Party, of: int) -> Party:
+        return attrs.evolve(to, files={**to.files, pair[1 - of]: pair[of]})
+
+    return give
 
 
 def _variables(first: Mapping[str, str | None], second: Mapping[str, str | None]) -> list[Factor]:

@@ -48,6 +48,7 @@ class Party:
         arguments: constructor arguments that replace those of the factory, by name, as Python literals.
         config: entries that replace those of a registered world's configuration.
         modules: for modules that come from another place: the name and the path of the file or folder.
+        files: for files that its making reads, by full path: the path of the file that is opened in its place.
     """
 
     label: str
@@ -61,6 +62,7 @@ class Party:
     arguments: Mapping[str, str] = attrs.field(factory=dict)
     config: Mapping[str, Any] = attrs.field(factory=dict)
     modules: Mapping[str, str] = attrs.field(factory=dict)
+    files: Mapping[str, str] = attrs.field(factory=dict)
 
 
 @attrs.frozen
@@ -74,6 +76,7 @@ class Made:
         versions: of the outermost of these, where they state one.
         early: the outermost modules that were loaded before the simulation was.
         python: the version of the interpreter.
+        files: that the user's code read while it was made: the lines that opened them, by full path.
     """
 
     class_name: str | None
@@ -82,3 +85,4 @@ class Made:
     versions: dict[str, str]
     early: list[str]
     python: str
+    files: dict[str, str] = attrs.field(factory=dict)

@@ -20,16 +20,19 @@ from typing import Any
 import attrs
 import msgpack
 
+from recorder.ambient.outside.read_watch import ReadWatch
 from recorder.errors import RecordingError
 from recorder.exception_text import raised_text
 from recorder.factory_spec import Factory, load_factory
 from recorder.processes.fork_call import in_a_copy
 from recorder.processes.fork_hazard import NewThreads
 from recorder.processes.interpreter import answer_alone_on_stdout, begin_as_python
+from recorder.text import shown_path
 from replayer.diagnose.bisect.imports import OUR_PACKAGES, import_from_work_tree
 from replayer.diagnose.explain.step_trace import snapshot_from_plain, snapshot_to_plain
 from replayer.diagnose.explain.trace_step import trace_step
 from replayer.diagnose.parties.constructor import ConstructorWatch, replace_arguments
+from replayer.diagnose.parties.given_files import GivenFiles, is_users, read_files
 from replayer.diagnose.parties.party import Made
 from replayer.playback.cursor import Cursor, MismatchError
 from replayer.playback.make_simulation import make_simulation
@@ -64,7 +67,9 @@ def _done(job: dict[str, Any]) -> dict[str, Any]:
             factory = _configured(tape, job["config"])
         if job["arguments"]:
             replace_arguments(job["class_name"], job["arguments"])
-        side = _Side(tape, frames, factory, job["tick"], NewThreads())
+        files = GivenFiles(job["files"])
+        files.use()
+        side = _Side(tape, frames, factory, job["tick"], NewThreads(), files)
         if job["tick"] == tape.first_tick:
             return {"runs": [side.beginning()]}
         before = snapshot_from_plain(job["before"]) if job["before"] is not None else side.state_before()
@@ -118,6 +123,7 @@ class _Side:
     factory: Factory | None
     tick: int
     threads: NewThreads
+    files: GivenFiles
 
     def state_before(self) -> Snapshot:
         """The state at the tick before, with the recorded hash. Raises as Cursor.seek."""
@@ -196,8 +202,13 @@ class _Side:
         return cursor, made, ""
 
     def _made(self) -> tuple[Simulation, Made]:
-        with ConstructorWatch() as watch:
+        reads = ReadWatch(is_users)
+        with ConstructorWatch() as watch, reads.watching(functions=False):
             simulation = make_simulation(self.tape, self.factory)
+        if unopened := self.files.unopened():
+            raise ValueError(
+                f"{shown_path(unopened[0])} was not opened by Python code, so that no other one can be given"
+            )
         subject = subject_of(simulation)
         kind = type(subject)
         modules = _modules()
@@ -208,6 +219,7 @@ class _Side:
             _versions(modules),
             _EARLY,
             platform.python_version(),
+            read_files(reads.reads),
         )
 
 

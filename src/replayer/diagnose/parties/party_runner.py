@@ -148,6 +148,7 @@ def _answered(job: PartyJob, links: list[str]) -> PartyAnswer | PartyFailedError
         "arguments": dict(party.arguments),
         "config": dict(party.config),
         "modules": {name: str(Path(place).parent) for name, place in party.modules.items() if name not in job.early},
+        "files": dict(party.files),
         "class_name": job.class_name,
         "tick": job.tick,
         "before": snapshot_to_plain(job.before) if job.before is not None else None,

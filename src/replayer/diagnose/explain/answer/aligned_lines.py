@@ -57,14 +57,19 @@ class AlignedLines:
             digests.append(self._alignment.digest_after(name, item, variant))
             if digests[-1] is not None and digests[-1] not in trace.texts:
                 return None
-        return self._value_of(self._shown(name, item), *digests) if digests[0] != digests[1] else None
+        if digests[0] == digests[1] or (None in digests and not self._alignment.is_seen_by_both(name)):
+            return None
+        return self._value_of(self._shown(name, item), *digests)
 
     def _outside_value(self, name: str, item: int) -> DifferingValue | None:
         """Hidden state as it was first read; as it was at an item, if it did not differ at the first reading."""
+        shown = self._shown(name, item)
+        if name[0] == "f":  # An argument of the function, or of one around it.
+            shown = f"{shown}, which the caller did not pass"
         first, second = (self._alignment.first_digest(name, variant, item) for variant in (0, 1))
         traces = ((self._alignment.first, first), (self._alignment.second, second))
         if first != second and all(digest is None or digest in trace.texts for trace, digest in traces):
-            return self._value_of(self._shown(name, item), first, second)
+            return self._value_of(shown, first, second)
         return self._value(name, item)
 
     def _value_of(self, name: str, first: int | None, second: int | None) -> DifferingValue:

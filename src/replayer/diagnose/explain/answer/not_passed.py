@@ -37,8 +37,10 @@ def is_not_passed(source: SourceFile, record: Record, value: str, call: str) -> 
         return True
     defaults = positional[len(positional) - len(arguments.defaults) :] if arguments.defaults else []
     defaults += [key for key, value in zip(keywords, arguments.kw_defaults, strict=True) if value is not None]
-    own = [one for one in calls if _called_name(one) == function.name]
-    return name in defaults and bool(own) and not any(_may_pass(one, name, positional) for one in own)
+    is_made = function.name == "__init__" and "." in record.function  # It is called by the name of its class.
+    called = record.function.split(".")[-2] if is_made else function.name
+    own = [one for one in calls if _called_name(one) in (called, function.name)]
+    return name in defaults and bool(own) and not any(_may_pass(one, name, positional, is_made=is_made) for one in own)
 
 
 def _called_name(call: ast.Call) -> str | None:
@@ -48,9 +50,9 @@ def _called_name(call: ast.Call) -> str | None:
     return call.func.id if isinstance(call.func, ast.Name) else None
 
 
-def _may_pass(call: ast.Call, name: str, positional: list[str]) -> bool:
+def _may_pass(call: ast.Call, name: str, positional: list[str], *, is_made: bool) -> bool:
     """Return True if a call may give a parameter its value."""
     if any(isinstance(one, ast.Starred) for one in call.args) or any(one.arg in (None, name) for one in call.keywords):
         return True
-    bound = int(isinstance(call.func, ast.Attribute))  # At most: the object whose method it is.
+    bound = int(is_made or isinstance(call.func, ast.Attribute))  # At most: the object whose method it is.
     return name in positional and positional.index(name) < len(call.args) + bound

@@ -32,8 +32,8 @@ def with_joined(explained: Explanation, run: Run) -> Explanation:
 
 
 def _line_that_split(names: Sequence[Names], loaded: Sequence[LoadedValue]) -> SourceLocation | None:
-    """The line of load() that set one of the two names last."""
-    lines = {value.path: value.line for value in loaded if value.text}
+    """The line of load() that made the object of one of the two names; if that is not known, that set the name last."""
+    lines = {value.path: value.made_at or value.line for value in loaded if value.text}
     for pair in names:
         found = [lines[path] for name in pair if (path := f".{name.partition('.')[2]}") in lines]
         own = [line for line in found if line.function.endswith("load")]

@@ -1,7 +1,8 @@
 """Let the code of this process find a file missing, or changed at another time. The file itself is not touched.
 
 A missing file's path leads to an empty folder, for reading and for writing: a file that code writes there first is
-there for what it reads afterwards. C code that opens files by itself is not reached.
+there for what it reads afterwards. Lists of its folder leave it out until then. C code that opens files by itself is not
+reached.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ import builtins
 import io
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 _ONE_PATH = ("open", "stat", "lstat", "access", "remove", "unlink", "utime", "truncate", "chmod")
 _TWO_PATHS = ("rename", "replace", "link", "symlink")
@@ -38,12 +39,27 @@ def replace_files(
         place = f"{folder}/{os.getpid()}-{number}"  # Of this copy alone: what another one wrote is not there.
         return os.fsencode(place) if isinstance(path, bytes) else place
 
-    substitutes = {id(builtins.open): (builtins.open, _with_paths(builtins.open, elsewhere, 1))}
+    stat = os.stat
+
+    def is_listed(path: str) -> bool:
+        if path not in numbers:
+            return True
+        try:
+            stat(elsewhere(path))
+        except OSError:
+            return False
+        return True
+
+    substitutes: dict[int, tuple[Any, Any]] = {
+        id(builtins.open): (builtins.open, _with_paths(builtins.open, elsewhere, 1))
+    }
     for names, count in ((_ONE_PATH, 1), (_TWO_PATHS, 2)):
         for name in names:
             original = getattr(os, name, None)
             if original is not None:
                 substitutes[id(original)] = original, _with_paths(original, elsewhere, count)
+    substitutes[id(os.listdir)] = os.listdir, _listing(os.listdir, is_listed)
+    substitutes[id(os.scandir)] = os.scandir, _scanning(os.scandir, is_listed)
     for name in ("stat", "lstat"):
         original = getattr(os, name)
         substitutes[id(original)] = original, _with_times(substitutes[id(original)][1], times)
@@ -74,6 +90,44 @@ def _with_paths(original: Any, elsewhere: Callable[[Any], Any], count: int) -> A
             raise
 
     return substitute
+
+
+def _listing(original: Any, is_listed: Callable[[str], bool]) -> Any:
+    def substitute(path: Any = None) -> Any:
+        names, folder = original(path), _full("." if path is None else path)
+        return names if folder is None else [name for name in names if is_listed(f"{folder}/{os.fsdecode(name)}")]
+
+    return substitute
+
+
+def _scanning(original: Any, is_listed: Callable[[str], bool]) -> Any:
+    def substitute(path: Any = None) -> Any:
+        folder, entries = _full("." if path is None else path), original(path)
+        return entries if folder is None else _Entries(entries, lambda name: is_listed(f"{folder}/{name}"))
+
+    return substitute
+
+
+class _Entries:
+    """As what os.scandir returns, without some entries."""
+
+    def __init__(self, entries: Any, is_listed: Callable[[str], bool]) -> None:
+        self._entries, self._is_listed = entries, is_listed
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        return next(entry for entry in self._entries if self._is_listed(os.fsdecode(entry.name)))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._entries.close()
 
 
 def _with_times(original: Any, times: Mapping[str, int]) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import attrs
 
@@ -69,6 +70,21 @@ def identities_of(simulation: Simulation) -> Identities:
         if type(ambient.objects.get(first)).__name__ not in NEVER_ALIASES:
             identities[name] = names.get(first, name)
     return identities
+
+
+def names_of_objects(simulation: Simulation) -> dict[int, tuple[str, Any]]:
+    """The first name of each object that a simulation holds, with the object itself, by its id."""
+    return {id(one): (name_of(path), one) for path, one in take_instance(simulation).objects.items()}
+
+
+def plain_attributes(named: Mapping[int, tuple[str, Any]]) -> dict[tuple[int, str], Any]:
+    """The numbers and texts among the attributes of objects, by the object's id and the name. named: of names_of_objects."""
+    return {
+        (key, name): value
+        for key, (_, one) in named.items()
+        for name, value in getattr(one, "__dict__", {}).items()
+        if type(value) in (bool, int, float, str)
+    }
 
 
 def differing_identities(first: Mapping[str, str], second: Mapping[str, str]) -> Iterator[DifferingIdentity]:

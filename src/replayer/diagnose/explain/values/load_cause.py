@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from replayer.diagnose.explain.cause import Cause
+from replayer.diagnose.explain.cause import Cause, DifferingValue
 from replayer.diagnose.explain.values.loaded_lines import LoadedValue, line_of_attribute, line_that_loaded
 from replayer.diagnose.explain.values.reloaded import NotGivenBack, is_field
 
@@ -18,10 +18,15 @@ def with_load(cause: Cause, lost: list[NotGivenBack], loaded: list[LoadedValue])
     at = line_that_loaded(cause.outside, loaded)
     if not lost:
         return attrs.evolve(cause, loaded_at=at)
-    others = [one for one in cause.outside if not is_field(one.name, lost)]
+    others = [one for one in cause.outside if not _is_lost(one, lost)]
     if not others or all(line_of_attribute([one], loaded) is not None for one in others):
-        at = at or line_of_attribute(cause.outside, loaded)
+        at = at or line_of_attribute(cause.outside, loaded) or next((line for one in lost for line in one.lines), None)
         if at is None:
             return attrs.evolve(cause, kind="load", outside=others)
         return attrs.evolve(cause, kind="load", place=at, read_at=cause.place)
     return attrs.evolve(cause, outside=others, loaded_at=at)
+
+
+def _is_lost(value: DifferingValue, lost: list[NotGivenBack]) -> bool:
+    """Return True if all that differs of a value is in fields that load() does not give back."""
+    return all(is_field(name, lost) for name in [part[0] for part in value.parts] or [value.name])

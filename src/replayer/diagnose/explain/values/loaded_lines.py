@@ -15,7 +15,7 @@ from recorder.ambient.outside.own_code import OwnCode
 from recorder.processes.fork_call import in_a_copy
 from replayer.diagnose.explain.cause import DifferingValue, SourceLocation
 from replayer.diagnose.explain.source_lines import SourceFile
-from replayer.diagnose.explain.values.value_parts import parts_of
+from replayer.diagnose.explain.values.value_parts import objects_of, parts_of
 from replayer.playback.line_hooks import listening
 from sim.kernel.hooks import HasAdapter, hook
 from sim.kernel.simulation import ArenaOfSaved, Simulation, restore
@@ -34,21 +34,24 @@ class LoadedValue:
         path: from the simulation: ".guns[0].target".
         text: the value after load(), as parts_of shows it.
         line: the line of load(), or of what it calls, that set it last.
+        made_at: of an object, the line of load() after which a variable of load() led to it first; None if none did.
     """
 
     path: str
     text: str
     line: SourceLocation
+    made_at: SourceLocation | None = None
 
     def to_plain(self) -> list[Any]:
         """Encode as plain data."""
-        return [self.path, self.text, list(attrs.astuple(self.line))]
+        made_at = None if self.made_at is None else list(attrs.astuple(self.made_at))
+        return [self.path, self.text, list(attrs.astuple(self.line)), made_at]
 
     @staticmethod
     def from_plain(plain: list[Any]) -> LoadedValue:
         """Decode the plain data of to_plain."""
-        path, text, line = plain
-        return LoadedValue(path, text, SourceLocation(*line))
+        path, text, line, made_at = plain
+        return LoadedValue(path, text, SourceLocation(*line), None if made_at is None else SourceLocation(*made_at))
 
     @property
     def root(self) -> str:
@@ -104,9 +107,13 @@ class _LoadWatch:
         self._set: dict[str, tuple[str, int, str]] = {}
         self._running: tuple[str, int, str] | None = None
         self._entered: dict[int, FrameType] = {}
+        self._sources: dict[str, SourceFile] = {}
+        self._made: dict[int, tuple[Any, tuple[str, int, str]]] = {}  # The objects are kept: no id is used again.
 
     def line(self, frame: FrameType) -> None:
         self.look()
+        if frame.f_code.co_name == "load" and self.count <= LINES_MAX:
+            self._look_at_variables(frame)
         self._entered[id(frame)] = frame
         self._running = _place(frame)
 
@@ -131,18 +138,31 @@ class _LoadWatch:
                 self._set[path] = self._running
         self._parts = parts
 
+    def _look_at_variables(self, frame: FrameType) -> None:
+        """Note the objects that variables of load() lead to now, and did not before the last line."""
+        for name, value in list(frame.f_locals.items()):
+            if name == _SELF or self._running is None:
+                continue
+            for one in objects_of(value).values():
+                self._made.setdefault(id(one), (one, self._running))
+
     def plain(self) -> list[Any]:
         """The values that are there after load(), as LoadedValue.to_plain."""
-        sources: dict[str, SourceFile] = {}
+        objects = objects_of(self._inner)
         found = []
-        for path, (file, number, function) in self._set.items():
+        for path, place in self._set.items():
             if path in self._parts:
-                source = sources.setdefault(file, SourceFile(file))
-                statement = source.statement(number)
-                first = statement.first_line if statement is not None else number
-                line = SourceLocation(file, first, function, source.statement_text(number))
-                found.append(LoadedValue(path, self._parts[path], line).to_plain())
+                made = self._made.get(id(objects.get(path)))
+                made_at = None if made is None else self._located(made[1])
+                found.append(LoadedValue(path, self._parts[path], self._located(place), made_at).to_plain())
         return found
+
+    def _located(self, place: tuple[str, int, str]) -> SourceLocation:
+        file, number, function = place
+        source = self._sources.setdefault(file, SourceFile(file))
+        statement = source.statement(number)
+        first = statement.first_line if statement is not None else number
+        return SourceLocation(file, first, function, source.statement_text(number))
 
 
 def _place(frame: FrameType) -> tuple[str, int, str]:

@@ -25,6 +25,7 @@ from recorder.ambient.process_wide import (
     users_handlers,
     warning_filters,
 )
+from replayer.diagnose.explain.values.layouts import ORDERS
 
 Settings = dict[str, Any]  # Plain values, by name.
 
@@ -48,6 +49,12 @@ class DifferingSetting:
     second: Any
     proved: bool | None = None
 
+    @property
+    def sentence(self) -> str:
+        """That it differs."""
+        what = "" if self.name in ORDERS else "a setting of the whole process that "
+        return f"{self.name} differs before the step, {what or 'which '}the state does not hold"
+
     def __str__(self) -> str:
         one, two = self.first, self.second
         if isinstance(one, dict) and isinstance(two, dict):
@@ -55,7 +62,8 @@ class DifferingSetting:
             one, two = (", ".join(f"{name} {values.get(name)}" for name in names) for values in (one, two))
         if isinstance(one, list) and isinstance(two, list) and len(one) != len(two):
             one, two = ([entry for entry in these if entry not in others] for these, others in ((one, two), (two, one)))
-        return f"{self.name}, a setting of the whole process: A {one}, B {two}"
+        what = "" if self.name in ORDERS else ", a setting of the whole process"
+        return f"{self.name}{what}: A {one}, B {two}"
 
 
 def _decimal_context() -> dict[str, Any]:
@@ -165,6 +173,8 @@ def process_settings() -> Settings:
 def set_process_settings(settings: Mapping[str, Any]) -> None:
     """Set some of them in this process. Raises ValueError for a value that is not possible here."""
     for name, value in settings.items():
+        if name in ORDERS:  # The simulation's, which has them set elsewhere.
+            continue
         try:
             _ALL[name][1](value)
         except (OSError, locale.Error, RecursionError) as error:
@@ -172,5 +182,9 @@ def set_process_settings(settings: Mapping[str, Any]) -> None:
 
 
 def differing_settings(first: Settings, second: Settings) -> list[DifferingSetting]:
-    """Those that differ."""
-    return [DifferingSetting(name, value, second[name]) for name, value in first.items() if second.get(name) != value]
+    """Those that both have, and that differ."""
+    return [
+        DifferingSetting(name, value, second[name])
+        for name, value in first.items()
+        if name in second and second[name] != value
+    ]

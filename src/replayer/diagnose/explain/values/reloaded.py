@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import inspect
 import json
+from collections.abc import Callable
 from typing import Any
 
 import attrs
 
+from recorder.ambient.ambient import set_child
+from recorder.ambient.leaf_text import name_of
+from recorder.ambient.object_walk import take_instance
 from recorder.processes.fork_call import in_a_copy
 from replayer.desync.ulps import compare_elements
 from replayer.diagnose.explain.cause import SourceLocation
@@ -19,6 +23,13 @@ from sim.kernel.simulation import ArenaOfSaved, Simulation
 from sim.kernel.state import Snapshot, State
 
 _LINES_MAX = 4  # Of load(), for each field.
+_CHANGES_MAX = 200  # Calls of save(), each with another attribute changed.
+_CHANGED: dict[type, Callable[[Any], Any]] = {
+    bool: lambda value: not value,
+    int: lambda value: value + 1,
+    float: lambda value: value + 1.0,
+    str: lambda value: value + "_",
+}
 
 
 @attrs.frozen
@@ -29,12 +40,14 @@ class NotGivenBack:
         name: of the field.
         saved, reloaded: what was loaded, and what save() then returned: the first elements that differ.
         lines: of load(), that name the field.
+        held_in: the attributes that save() makes this value of: each was changed, and save() then returned another one.
     """
 
     name: str
     saved: str
     reloaded: str
     lines: list[SourceLocation] = attrs.field(factory=list)
+    held_in: list[str] = attrs.field(factory=list)
 
     def __str__(self) -> str:
         return f"{self.name}: {self.saved} was loaded, save() then returns {self.reloaded}"
@@ -51,8 +64,8 @@ class NotGivenBack:
     @staticmethod
     def from_plain(plain: list[Any]) -> NotGivenBack:
         """Decode the plain data of to_plain."""
-        name, saved, reloaded, lines = plain
-        return NotGivenBack(name, saved, reloaded, [SourceLocation(*line) for line in lines])
+        name, saved, reloaded, lines, held_in = plain
+        return NotGivenBack(name, saved, reloaded, [SourceLocation(*line) for line in lines], held_in)
 
 
 def not_given_back(simulation: Simulation, loaded: Snapshot) -> list[NotGivenBack]:
@@ -71,9 +84,47 @@ def not_given_back(simulation: Simulation, loaded: Snapshot) -> list[NotGivenBac
             return {"fields": []}
         if again[0].hash() != again[1].hash():
             return {"fields": []}
-        return {"fields": [one.to_plain() for one in _differing(simulation.inner, loaded, again[0])]}
+        found = _differing(simulation.inner, loaded, again[0])
+        held = _holders(simulation, again[0], found) if found else {}
+        return {"fields": [attrs.evolve(one, held_in=held.get(one.name, [])).to_plain() for one in found]}
 
     return [NotGivenBack.from_plain(plain) for plain in in_a_copy(compared)["fields"]]
+
+
+def _holders(simulation: ArenaOfSaved, again: State, lost: list[NotGivenBack]) -> dict[str, list[str]]:
+    """For each lost value the attributes of which save() makes it. Each is changed for a call of save(), in this copy."""
+    held: dict[str, list[str]] = {one.name: [] for one in lost}
+    before = {name: _saved_value(name, again) for name in held}
+    attributes = [
+        (path, holder, name, value)
+        for path, holder in take_instance(simulation).objects.items()
+        for name, value in list(getattr(holder, "__dict__", {}).items())
+        if type(value) in _CHANGED and not isinstance(holder, type)
+    ]
+    for path, holder, name, value in attributes[:_CHANGES_MAX]:
+        set_child(holder, ("attribute", name), _CHANGED[type(value)](value))
+        try:
+            state = ArenaOfSaved(simulation.inner).state
+            changed = [lost_name for lost_name in held if _saved_value(lost_name, state) != before[lost_name]]
+        except Exception:  # noqa: BLE001 - of the user's save(), with a value that it may not bear
+            changed = []
+        finally:
+            set_child(holder, ("attribute", name), value)
+        for lost_name in changed:
+            held[lost_name].append(f"{name_of(path)}.{name}")
+    return held
+
+
+def _saved_value(name: str, state: State) -> Any:
+    """A value that save() returned, by the name of what is not given back: an element, a part of a text, or a field."""
+    field, is_text, path = name.partition(": ")
+    if is_text:
+        return parts_of(json.loads(state.blob(field))).get(path)
+    field, has_index, index = name.partition("[")
+    value = state[field]
+    if has_index:
+        return value[tuple(map(int, index.rstrip("]").split(",")))].tobytes()
+    return value.dtype, value.shape, value.tobytes()
 
 
 def _differing(inner: Any, loaded: Snapshot, again: State) -> list[NotGivenBack]:
@@ -124,5 +175,6 @@ def _lines_of_load(inner: Any, name: str) -> list[SourceLocation]:
 
 
 def is_field(name: str, fields: list[NotGivenBack]) -> bool:
-    """Return True if a value of a line, such as self.cursor, has the name of a field."""
-    return name.partition(".")[2] in {one.field for one in fields}
+    """Return True if a value of a line, such as self.cursor, has the name of a field, or save() makes one of it."""
+    held = {attribute.rpartition(".")[2] for one in fields for attribute in one.held_in}
+    return name.partition(".")[2] in {one.field for one in fields} or name.rpartition(".")[2] in held

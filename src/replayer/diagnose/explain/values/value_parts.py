@@ -55,6 +55,21 @@ def parts_of(value: Any) -> Parts:
     return parts
 
 
+def objects_of(value: Any) -> dict[str, Any]:
+    """The containers and objects in a value, and it itself, by the paths of parts_of. It runs no code of the user's."""
+    found: dict[str, Any] = {}
+    waiting: deque[tuple[str, Any]] = deque([("", value)])
+    seen: set[int] = set()
+    while waiting and len(found) < PARTS_MAX:
+        path, part = waiting.popleft()
+        if has_parts(part):
+            found[path] = part
+            if id(part) not in seen:
+                seen.add(id(part))
+                waiting.extend(_inner(path, part))
+    return found
+
+
 def differing_parts(first: Parts, second: Parts) -> list[tuple[str, str, str]]:
     """Path and both texts of the parts that differ, the outermost first; "absent" for one that a value lacks.
 

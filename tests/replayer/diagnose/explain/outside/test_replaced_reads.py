@@ -222,3 +222,30 @@ def test_variables_read_on_import_are_noted_with_their_lines(tmp_path: Path, mon
         importlib.import_module("asks_on_import")
 
     assert [(read.name, read.line) for read in reads] == [("FIRST", 2), ("SECOND", 3), ("THIRD", 4)]
+
+
+def test_lists_of_a_folder_leave_out_a_missing_file_until_it_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever lists it: os, glob or a path."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "shelf").mkdir()
+    for name in ("a.txt", "b.txt"):
+        (tmp_path / "shelf" / name).write_text(name)
+    (tmp_path / "empty").mkdir()
+
+    def listed() -> list[list[str]]:
+        with os.scandir("shelf") as entries:
+            scanned = sorted(entry.name for entry in entries)
+        globbed = sorted(path.name for path in Path("shelf").glob("*.txt"))
+        return [sorted(os.listdir("shelf")), scanned, globbed]  # noqa: PTH208 - each way of asking
+
+    def replaced() -> dict[str, Any]:
+        replace_files(["shelf/b.txt"], {}, tmp_path / "empty", lambda _: False)
+        without = listed()
+        Path("shelf/b.txt").write_text("new")
+        return {"without": without, "with": listed()}
+
+    found = in_a_copy(replaced)
+    assert found == {"without": [["a.txt"]] * 3, "with": [["a.txt", "b.txt"]] * 3}
+    assert (tmp_path / "shelf" / "b.txt").read_text() == "b.txt"

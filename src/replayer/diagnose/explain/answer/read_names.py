@@ -1,0 +1,67 @@
+"""The names of the values that a line may read, as the traces have them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from replayer.diagnose.explain.answer.aligned_lines import AlignedLines
+from replayer.diagnose.explain.step_trace import Record, is_inner, is_of_module
+
+
+class ReadNames(AlignedLines):
+    """The lines of two aligned traces, with the names that each reads."""
+
+    def _reads(self, item: int) -> Iterator[str]:
+        record = self._record(item)
+        around = self._frame_around(item) if is_inner(record.function) else None
+        statements = self._statements(item)
+        bound = frozenset[str]().union(*(statement.inner for statement in statements))
+        calls = {call for one in statements for call in one.calls}
+        yield from sorted({f"g:{record.module}:{call}" for call in calls})  # Compiled ones.
+        for method in sorted({call.rpartition(".")[2] for call in calls if "." in call}):
+            yield from (f"c{name}:{method}" for name in self._classes(method))
+        for word in sorted(frozenset[str]().union(*(statement.reads for statement in statements))):
+            is_bound = word.partition(".")[0] in bound
+            if not is_bound or is_inner(record.function):
+                for name in self._named(word, record, None if is_bound else around):
+                    yield from (name, *self._changed_in(name))
+
+    def _named(self, word: str, record: Record, around: int | None) -> Iterator[str]:
+        """The values that a word in the source of a line may mean."""
+        base, dot, attribute = word.partition(".")
+        if word[0] in "'\"":
+            yield f"s:{word[1:-1]}"
+        elif dot and base == "self":
+            yield f"o{record.owner}:{attribute}"
+            yield from (f"c{name}:{attribute}" for name in self._classes(attribute))
+        elif dot:
+            yield from (f"c{name}:{attribute}" for name in self._classes(attribute) if name.endswith(base))
+            yield f"f{record.frame}:{base}"
+            yield f"g:{record.module}:{base}"
+            objects = [name for name in self._alignment.names() if name[0] == "o" and name.endswith(f":{attribute}")]
+            yield from objects if len(objects) == 1 else ()  # Of several, it is not known which one is meant.
+            yield from (name for name in self._alignment.names() if is_of_module(name, base, attribute))
+        else:
+            yield f"f{record.frame}:{word}"
+            yield f"g:{record.module}:{word}"
+            if around is not None:
+                yield f"f{around}:{word}"
+
+    def _changed_in(self, name: str) -> Iterator[str]:
+        """Of an object whose attributes are read one by one: those that began to differ in the step."""
+        number = self._alignment.first.holds.get(name)
+        if number is not None:
+            inner = [one for one in self._alignment.names() if one.startswith(f"o{number}:")]
+            yield from (one for one in inner if self._alignment.is_changed_here(one))
+
+    def _frame_around(self, item: int) -> int | None:
+        """The frame of the function around an expression with its own frame; None if it is not known."""
+        first, record = self._items[item].first, self._record(item)
+        return self._alignment.first.records[record.parent].frame if first is not None and record.parent >= 0 else None
+
+    def _classes(self, attribute: str) -> list[str]:
+        return [
+            name[1:].rpartition(":")[0]
+            for name in self._alignment.names()
+            if name.startswith("c") and name.endswith(f":{attribute}")
+        ]
