@@ -33,6 +33,7 @@ TAKES = {
     "cut": "cut {0} --ticks 0..20 -o cut-{3}.tape",
     "rekey": f"rekey {{0}} --every 5 -o rekeyed-{{3}}.tape {FACTORY}",
     "join": "join {0} {1} -o joined-{3}.tape",
+    "pack": "pack {0} -o packed-{3}.tape",
     "branch": f"branch {{0}} --at 8 -o branch-{{3}}.tape {FACTORY}",
     "tree": "tree {2}",
     "find": f"find 'x[2]>1000' {{0}} {FACTORY}",
