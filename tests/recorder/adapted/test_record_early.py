@@ -80,7 +80,7 @@ def test_a_recorder_refuses_a_name_before_the_trial(tmp_path: Path, monkeypatch:
         ({"steps": "advance"}, "expected an option of a recording, got steps=...: use step or notes"),
         (
             {"xyzzy": 1},
-            "expected an option of a recording, got xyzzy=...: the options are keyframe_interval_ticks, full",
+            "expected an option of a recording, got xyzzy=...: the options are keyframe_interval_ticks, keyframe",
         ),
     ],
 )

@@ -128,10 +128,18 @@ def _check_ids(born: Iterable[int], before: Any, after: Any, came: list[int], we
     assert sorted(went) == sorted({*before, *born} - {*after})
 
 
+def _born(config: MeadowConfig, counted: range, before: Any, came: list[int]) -> Iterable[int]:
+    """The ids of the new plants or swarms; those that come from births are new, and as many as were counted."""
+    if config.ids == "counted":
+        return counted
+    assert len(set(came) - {*before}) == len(came) == len(counted)
+    return sorted(came)
+
+
 def _check_plants(config: MeadowConfig, before: Picture, after: Picture, told: dict[str, list[Event]]) -> None:
     names = [flora.name for flora in config.flora]
     births, deaths = told.get("plant_born", []), told.get("plant_died", [])
-    born = before.born(after, "plant")
+    born = _born(config, before.born(after, "plant"), before.plants, [e["plant"] for e in births])
     _check_ids(born, before.plants, after.plants, [e["plant"] for e in births], [e["plant"] for e in deaths])
     cells = {e["plant"]: (e["species"], e["x"], e["y"]) for e in births}
     for event in births:
@@ -163,7 +171,7 @@ def _check_plants(config: MeadowConfig, before: Picture, after: Picture, told: d
 def _check_swarms(config: MeadowConfig, before: Picture, after: Picture, told: dict[str, list[Event]]) -> None:
     names = [herbivore.name for herbivore in config.herbivores]
     births, deaths = told.get("swarm_born", []), told.get("swarm_died", [])
-    born = before.born(after, "swarm")
+    born = _born(config, before.born(after, "swarm"), before.swarms, [e["swarm"] for e in births])
     _check_ids(born, before.swarms, after.swarms, [e["swarm"] for e in births], [e["swarm"] for e in deaths])
     heads = Counter({swarm: one["population"] for swarm, one in before.swarms.items()})
     species = {swarm: names[one["species"]] for swarm, one in before.swarms.items()}
