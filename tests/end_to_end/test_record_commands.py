@@ -256,7 +256,7 @@ def spoil_file(path: Path, place: int) -> None:
             "mine.tape names no registered world: name its simulation by --sim small_worlds:Walkers, or continue in Python",
         ),
         ("corrupt.tape --ticks 99", 4, "repair the tape first (replay repair)"),
-        ("begun.tape --ticks 99", 2, "the tape has no keyframe yet"),
+        ("begun.tape --ticks 99", 2, "the tape has no keyframe that can be read"),
         ("old.tape --ticks 99", 2, "old.tape names no registered world"),
         ("atlantis.tape --ticks 99", 2, "no world named 'atlant' is installed; installed: choreography, meadow"),
         ("", 2, "TAPE"),

@@ -40,6 +40,7 @@ class Run:
         spared: the ticks that damage has left; None if there was none. All from safe_from on were recorded after it.
         journal_is_safe: False once the recording said that it keeps no journal.
         was_rewritten: a file was begun again after a sync that failed.
+        resumes: how often it was resumed.
         successor: the run that continues in the same file from an earlier tick.
     """
 
@@ -60,6 +61,7 @@ class Run:
     safe_from: int = 0
     journal_is_safe: bool = True
     was_rewritten: bool = False
+    resumes: int = 0
     successor: Run | None = None
 
     @property
@@ -115,6 +117,7 @@ class Run:
         run.acknowledged, run.sealed, run.may_be_sealed, run.account = tick, False, False, None
         run.safe_from = min(run.safe_from, tick)
         run.journal_is_safe = True
+        run.resumes += 1
         return run
 
     def add(self, inputs: int) -> None:

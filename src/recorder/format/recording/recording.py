@@ -154,7 +154,7 @@ class Recording:
             for keyframe in place.keyframes():
                 if self._has_baseline(keyframe):
                     return keyframe.tick
-        raise MissingTickError(0, "the tape has no keyframe yet, so no state can be read")
+        raise MissingTickError(0, "the tape has no keyframe that can be read, so no state either")
 
     @property
     def last_tick(self) -> int:
