@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 
 from recorder import Recorder
 from replayer.desync.finding import HIDDEN_STATE, NOT_DETERMINISTIC, STACK_DEPTH, Finding
+from replayer.desync.tested_causes import between_steps
 from replayer.timeline.verify import verify_tape
 from sim import Field, Schema, State
 
@@ -264,3 +266,19 @@ def test_the_confidence_of_a_rerun_is_stated(monkeypatch: pytest.MonkeyPatch) ->
     finding, tested = found(Edited)
     assert finding.rerun_count == 0
     assert tested["a non-deterministic step"].suspicious is None
+
+
+def test_a_change_that_was_seen_before_an_earlier_step_is_told_of_a_tick_before_which_none_was_searched() -> None:
+    """It is not the cause that is known, but that code around the steps changes the state."""
+    outcome = {"between_steps": {"first_tick": 1, "last_tick": 3, "count": 1, "changes": [[3, "Radar.pixels"]]}}
+    tape: Any = SimpleNamespace(outcome=outcome)
+    tested = between_steps(tape, 63)
+    assert tested is not None
+    assert tested.suspicious is None
+    assert tested.found == (
+        "before tick 63 nothing was compared; the recorder compared before ticks 1 to 3 alone, and saw live that Radar.pixels "
+        "was changed between tick 2 and 3, outside of the step; recording with between_steps=True tells of each change"
+    )
+    assert between_steps(tape, 3).suspicious  # type: ignore[union-attr]
+    outcome["between_steps"]["changes"] = [[3, 4]]  # Of another version.
+    assert between_steps(tape, 63) is None

@@ -230,9 +230,11 @@ class LineTracer:
     def _is_changed_unseen(self, name: str, value: Any) -> bool:
         """Return True if a plain attribute of an object that ran no method yet is not as it was before the step."""
         prefix, _, attribute = name.partition(":")
-        owner = self._owners.get(prefix)
-        before = self.plain_before.get((id(owner), attribute), value)
-        return owner is not None and (type(before) is not type(value) or before != value)
+        key = id(self._owners.get(prefix)), attribute
+        if key not in self.plain_before:
+            return False
+        before = self.plain_before[key]
+        return type(before) is not type(value) or bool(before is not value and before != value)
 
     def _current_digest(self, name: str, value: Any, record: int) -> int:
         if id(value) in self._objects and not isinstance(value, _WITH_CONTENT):

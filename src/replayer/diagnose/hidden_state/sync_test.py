@@ -36,7 +36,7 @@ from replayer.diagnose.hidden_state.report import (
     SyncReport,
     report_lines,
 )
-from replayer.diagnose.hidden_state.trials import Factory, Period, TrialOutcome, Trials, reader_names
+from replayer.diagnose.hidden_state.trials import Factory, Period, TrialOutcome, Trials, end_of_trial, reader_names
 from replayer.playback.make_simulation import UnfitSimulationError
 from sim.kernel.changes.row_changes import AuditedChanges, UnmarkedWriteError
 from sim.kernel.hooks import marks_its_writes
@@ -293,10 +293,10 @@ class _Run:
         """
         outcomes = [self._trials.run(period, FRESH) for _ in range(REPEATS)]
         self._restores += REPEATS
-        ends = {_end(one) for one in outcomes}
-        if len(ends) == 1 and _end(outcome) not in ends:
+        ends = {end_of_trial(one) for one in outcomes}
+        if len(ends) == 1 and end_of_trial(outcome) not in ends:
             return None
-        return Repeats(len(outcomes) + 1, len(ends | {_end(outcome)}))
+        return Repeats(len(outcomes) + 1, len(ends | {end_of_trial(outcome)}))
 
     def _disturbs(self, period: Period) -> bool:
         """Return True if the live run differs because it is watched: what diverges from it then shows nothing."""
@@ -339,10 +339,6 @@ class _Run:
             for name in self._trials.deciding(period, ENVIRONMENT, list(places))
         ]
         return [_finding(period, ENVIRONMENT, outcome, suspects)]
-
-
-def _end(outcome: TrialOutcome) -> tuple[int | None, str | None, int | None]:
-    return outcome.bad_count, outcome.note, None if outcome.state is None else outcome.state.hash()
 
 
 def _made(factory: Factory) -> Any:

@@ -31,6 +31,7 @@ from sim.kernel.simulation import Simulation, as_simulation, emits_unrequested_e
 from sim.kernel.state import Snapshot
 
 CANDIDATES_MAX = 16  # Candidates tried one by one; each costs a repetition of the period.
+VARYING_RUNS, EQUAL_RUNS = 6, 8  # A fair coin passes all of them once in 2**6, or 2**8 times.
 CALL = "call"  # The first step of the path of a source.
 
 Factory = Callable[[], Any]
@@ -229,7 +230,8 @@ class Trials:
         """The candidates that make the copy diverge, the most likely first, and the names of those without effect.
 
         A candidate is proved if restoring it alone makes the hashes equal. If several take part, one is proved if
-        the hashes differ when all others are restored and it is not.
+        the hashes differ when all others are restored and it is not. Where copies end in different ways, restoring it must
+        make them equal each time: once may be chance.
         """
         candidates = self._candidates(period, outcome)
         tried = candidates[:CANDIDATES_MAX]
@@ -238,6 +240,10 @@ class Trials:
         together = len(candidates) > 1 and not proved and self.run(period, way, candidates).bad_count is None
         if together:
             proved = {id(each) for each in tried if self._is_needed(period, way, outcome, candidates, each)}
+        if proved and self._varies(period, way, outcome):
+            alone_proved = [[one] for one in tried if id(one) in proved] if not together else [candidates]
+            kept = [ones for ones in alone_proved if self._is_equal_each_time(period, way, ones)]
+            proved &= {id(one) for ones in kept for one in ones}
         harmless = [
             candidate
             for candidate in tried
@@ -260,6 +266,16 @@ class Trials:
         lines, self._lines = self._lines, None
         return lines
 
+    def _varies(self, period: Period, way: str, outcome: TrialOutcome) -> bool:
+        """Return True if further copies do not all end as the first one: chance takes part, such as the order of threads."""
+        ends = {end_of_trial(outcome)}
+        for _ in range(VARYING_RUNS):
+            ends.add(end_of_trial(self.run(period, way)))
+        return len(ends) > 1
+
+    def _is_equal_each_time(self, period: Period, way: str, put_back: Sequence[Candidate]) -> bool:
+        return all(self.run(period, way, put_back).bad_count is None for _ in range(EQUAL_RUNS))
+
     def _is_needed(
         self, period: Period, way: str, outcome: TrialOutcome, candidates: Sequence[Candidate], candidate: Candidate
     ) -> bool:
@@ -280,6 +296,11 @@ class Trials:
         """The readers, or environment variables, that alone make a copy diverge; all, if none does alone."""
         alone = [name for name in names if self.run(period, way, only=[name]).bad_count is not None]
         return alone or list(names)
+
+
+def end_of_trial(outcome: TrialOutcome) -> tuple[int | None, str | None, int | None]:
+    """How a copy ended: when it first differed, with which note, and in which state."""
+    return outcome.bad_count, outcome.note, None if outcome.state is None else outcome.state.hash()
 
 
 def reader_names(simulation: Simulation) -> list[str]:

@@ -227,7 +227,7 @@ def test_variables_read_on_import_are_noted_with_their_lines(tmp_path: Path, mon
 def test_lists_of_a_folder_leave_out_a_missing_file_until_it_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever lists it: os, glob or a path."""
+    """By os, glob or a path."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "shelf").mkdir()
     for name in ("a.txt", "b.txt"):
