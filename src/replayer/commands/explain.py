@@ -226,7 +226,6 @@ def _proved_lines(path: Location, report: VerificationReport | None) -> list[str
     ]
 
 
-_NOT_TRIED = "other versions of the code (--code FOLDER) and of libraries, what classes and modules had kept\n  when the recording began"
 _NOT_THEMSELVES = {"line", "branch", "operation", "unseen"}  # Kinds of causes that a setting can stand behind.
 _NO_CAUSE = (
     "the cause is not known: no traced line gives different values before the state differs; compiled code and other "
@@ -338,18 +337,18 @@ def _known_lines(explanation: Explanation) -> list[str]:
     between, unrepeated = explanation.between, unrepeated_lines(explanation.outside)
     is_known = unrepeated or explanation.differs_by is not None
     known = "not tested either are" if is_known else "the cause is not known: not tested are"
+    lines = [
+        f"  {known}, among others, other versions of the code (--code FOLDER) and of libraries,",
+        "  and what classes and modules had kept when the recording began;",
+    ]
     if between is not None and between.suspicious:
         lines = [f"  {between.found}"]
     elif between is not None:
-        lines = [
-            f"  {known}, among others, {_NOT_TRIED}",
-            f"  a change of the state: {between.found}",
-        ]
+        lines.append(f"  a change of the state: {between.found}")
     else:
-        lines = [
-            f"  {known}, among others, {_NOT_TRIED}, and a change",
-            "  of the state between two steps, which no variant repeats; recording with between_steps=True names one",
-        ]
+        lines.append(
+            "  nor a change of the state between two steps, which no variant repeats; recording with between_steps=True names one"
+        )
     lines = [*unrepeated, *lines]
     lines += _tested_block(explanation)
     if explanation.place.fields:

@@ -93,8 +93,8 @@ def _seen_earlier(cause: str, changes: list[Any], compared: range, tick: int) ->
     match changes[0]:
         case [int(at), str(what)]:
             found = (
-                f"before tick {tick:,} nothing was compared; the recorder compared before ticks {compared[0]:,} to {compared[-1]:,} "
-                f"alone, and saw live that {plain_text(what)} was changed between tick {at - 1:,} and {at:,}, outside of the "
+                f"not compared before the step to tick {tick:,}: the recorder compared before those to ticks {compared[0]:,} to "
+                f"{compared[-1]:,} alone, and saw live that {plain_text(what)} was changed between tick {at - 1:,} and {at:,}, outside of the "
                 "step; recording with between_steps=True tells of each change"
             )
             return TestedCause(cause, found, suspicious=None)

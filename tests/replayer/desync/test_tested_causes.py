@@ -276,7 +276,7 @@ def test_a_change_that_was_seen_before_an_earlier_step_is_told_of_a_tick_before_
     assert tested is not None
     assert tested.suspicious is None
     assert tested.found == (
-        "before tick 63 nothing was compared; the recorder compared before ticks 1 to 3 alone, and saw live that Radar.pixels "
+        "not compared before the step to tick 63: the recorder compared before those to ticks 1 to 3 alone, and saw live that Radar.pixels "
         "was changed between tick 2 and 3, outside of the step; recording with between_steps=True tells of each change"
     )
     assert between_steps(tape, 3).suspicious  # type: ignore[union-attr]

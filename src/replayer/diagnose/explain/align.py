@@ -207,6 +207,10 @@ class Alignment:
         owner = name.partition(":")[0]
         return name[0] != "o" or all(owner in seen for seen in self._seen_owners)
 
+    def is_unread(self, name: str) -> bool:
+        """Return True for an attribute of an object that one of the two reads later, or of which it reads none."""
+        return name[:1] == "o" and (not self.is_seen_by_both(name) or all(name in history for history in self._history))
+
     def _are_others(self, first: int, second: int) -> bool:
         """Return True if two objects had names before the step, none of which leads to the other one."""
         one, other = self.first.owners.get(first), self.second.owners.get(second)

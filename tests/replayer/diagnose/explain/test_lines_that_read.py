@@ -121,8 +121,8 @@ class Buffers:
 TRUTHS = {
     "Guild": ("outside", ["self.members"]),
     "Wrap": ("outside", ["self.pixels"]),
-    "Default": ("outside", ["kept"]),
-    "Closure": ("outside", ["count"]),
+    "Default": ("outside", ["kept, which the caller did not pass"]),
+    "Closure": ("outside", ["count, which the caller did not pass"]),
     "Passed": ("outside", ["self.unsaved"]),
     "Buffers": ("identity", []),
 }

@@ -57,7 +57,7 @@ class AlignedLines:
             digests.append(self._alignment.digest_after(name, item, variant))
             if digests[-1] is not None and digests[-1] not in trace.texts:
                 return None
-        if digests[0] == digests[1] or (None in digests and not self._alignment.is_seen_by_both(name)):
+        if digests[0] == digests[1] or (None in digests and self._alignment.is_unread(name)):
             return None
         return self._value_of(self._shown(name, item), *digests)
 
