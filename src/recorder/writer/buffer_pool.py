@@ -14,7 +14,7 @@ KEPT_STATES_MAX = 1  # Free bytes, in the largest buffer: those of a state that 
 
 
 class BufferPool:
-    """Buffers of a few sizes; one thread takes them, a second one gives them back."""
+    """Buffers of a few sizes; one thread takes them, a second one gives them back. Either may clear them."""
 
     def __init__(self) -> None:
         self._free: deque[Bytes] = deque(maxlen=KEPT_MAX)  # Beyond that, the oldest are released.
@@ -24,19 +24,12 @@ class BufferPool:
     def take(self, size_bytes: int) -> Bytes:
         """Take a buffer of this size with undefined content. The user gives it back when it is no longer needed."""
         self._largest = max(self._largest, size_bytes)
-        found = self._find(size_bytes)
-        excess = sum(map(len, tuple(self._free))) - KEPT_STATES_MAX * self._largest
-        while excess > 0:  # Here, since no other thread removes any.
-            excess -= len(self._free.popleft())  # What was not wanted for longest.
+        free = self._free  # Nothing else removes any from this one: clear begins another.
+        found = _find(free, size_bytes)
+        excess = sum(map(len, tuple(free))) - KEPT_STATES_MAX * self._largest
+        while excess > 0:
+            excess -= len(free.popleft())  # What was not wanted for longest.
         return unset_arena(size_bytes) if found is None else found
-
-    def _find(self, size_bytes: int) -> Bytes | None:
-        for _ in range(len(self._free)):
-            buffer = self._free.pop()  # The one that came back last is the likeliest to be in a cache.
-            if len(buffer) == size_bytes:
-                return buffer
-            self._free.appendleft(buffer)
-        return None
 
     def make_ready(self, size_bytes: int) -> None:
         """Prepare one buffer of this size, once, before it is requested: take would wait for its pages."""
@@ -48,7 +41,7 @@ class BufferPool:
 
     def clear(self) -> None:
         """Release all free buffers."""
-        self._free.clear()
+        self._free = deque(maxlen=KEPT_MAX)
 
     def give(self, buffer: Bytes) -> None:
         """Give back a buffer that is not used any more."""
@@ -56,3 +49,13 @@ class BufferPool:
             return
         buffer.flags.writeable = True  # The buffer of a snapshot is read-only.
         self._free.append(buffer)
+
+
+def _find(free: deque[Bytes], size_bytes: int) -> Bytes | None:
+    """Take a buffer of this size out of the free ones; None if there is none."""
+    for _ in range(len(free)):
+        buffer = free.pop()  # The one that came back last is the likeliest to be in a cache.
+        if len(buffer) == size_bytes:
+            return buffer
+        free.appendleft(buffer)
+    return None

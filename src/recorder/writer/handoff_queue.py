@@ -32,6 +32,7 @@ class HandoffQueue:
         self._wake_bytes = WAKE_BYTES if split_bytes is None else min(WAKE_BYTES, split_bytes // 4 + 1)
         self._items: deque[Item] = deque()
         self._put_bytes = self._taken_bytes = self._keyframe_bytes_put = self._keyframe_bytes_done = 0
+        self._keyframes_put = self._keyframes_done = 0
         self._wake_at_bytes = self._wake_bytes
         self._is_busy = False
         self._wake = threading.Event()
@@ -48,6 +49,7 @@ class HandoffQueue:
     def put_keyframe(self, job: KeyframeJob) -> None:
         """Put a keyframe, for which there is room. Wakes the writer if a new file begins with it, or if much waits."""
         self._keyframe_bytes_put += job.size_bytes
+        self._keyframes_put += 1
         self._items.append(job)
         if job.rotate or self._keyframe_bytes > KEYFRAME_BYTES_MAX // 4:
             self.wake()
@@ -66,7 +68,8 @@ class HandoffQueue:
 
     def has_little(self) -> bool:
         """Return True if little waits, and all keyframes are encoded."""
-        return self.is_nearly_empty() and not self._keyframe_bytes
+        # By number: one without changes has no bytes of its own, but its full keyframe is read, or built and encoded.
+        return self.is_nearly_empty() and self._keyframes_put == self._keyframes_done
 
     def wake(self) -> None:
         """Wake the writer's thread."""
@@ -97,6 +100,7 @@ class HandoffQueue:
     def count_keyframe(self, job: KeyframeJob) -> None:
         """Note that a taken keyframe was encoded."""
         self._keyframe_bytes_done += job.size_bytes
+        self._keyframes_done += 1
 
     def rest(self) -> None:
         """Wait until the next poll or a wake-up."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from recorder.writer.buffer_pool import KEPT_STATES_MAX, BufferPool
@@ -34,3 +36,20 @@ def test_very_large_buffers_are_not_kept(size_bytes: int, *, is_kept: bool, monk
     buffer = pool.take(size_bytes)
     pool.give(buffer)
     assert (pool.take(size_bytes) is buffer) == is_kept
+
+
+def test_the_writer_may_clear_it_while_a_buffer_is_taken() -> None:
+    """As it does when it ends with an error: the recording then says which, and not that the pool is empty."""
+    pool = BufferPool()
+
+    class Cleared:
+        """A buffer during whose look the writer's thread clears the pool."""
+
+        def __len__(self) -> int:
+            pool.clear()
+            return 1_000
+
+    free: Any = pool._free
+    free.extend(Cleared() for _ in range(3))
+    assert len(pool.take(600)) == 600
+    assert not pool._free

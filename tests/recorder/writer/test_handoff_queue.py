@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from recorder.format.blocks.full_keyframe import Changes
 from recorder.writer import handoff_queue as handover
 from recorder.writer.handoff_queue import WAITING_BYTES_MAX, WAKE_BYTES, HandoffQueue
 from recorder.writer.jobs import Baseline, KeyframeJob
@@ -108,3 +109,18 @@ def test_a_rest_ends_after_a_poll_interval(monkeypatch: pytest.MonkeyPatch) -> N
     resting.start()
     resting.join(10)
     assert not resting.is_alive()
+
+
+def test_a_keyframe_without_changes_counts_until_it_is_encoded() -> None:
+    """It has no bytes, but its full keyframe is in use: the memory of that must not be taken meanwhile."""
+    layout = State(Schema(Field("x", "u1"))).layout
+    nothing = KeyframeJob(2, 3, Baseline(layout), Changes({}, {}), previous=Baseline(layout))
+    assert not nothing.size_bytes
+    queue = HandoffQueue(never)
+    assert queue.has_little()
+    queue.put_keyframe(nothing)
+    assert not queue.has_little()
+    queue.take()
+    assert not queue.has_little()
+    queue.count_keyframe(nothing)
+    assert queue.has_little()
