@@ -14,8 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from replayer.playback.field_map import NEW, FieldMap, FieldMapError
+from sim.adapters.plain_object.adapter import AFTER_LOAD, fields_from_plain
 from sim.adapters.plain_object.adapter import NAME as PLAIN_OBJECT
-from sim.adapters.plain_object.adapter import fields_from_plain
 
 _NOT_FOLLOWED = (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, str, bytes, int, float)
 
@@ -77,7 +77,7 @@ class _Naming:
         named = list(self._mapped(root))
         for one in named:
             kind = type(one).__name__
-            _rename(one, self._map.to_code.get(kind, {}))
+            self._rename(one, self._map.to_code.get(kind, {}))
             kept = self._kept.get(id(one))
             known = kept[1] if kept is not None and kept[0] is one else {}
             for name, value in {**self._map.added.get(kind, {}), **known}.items():
@@ -92,9 +92,13 @@ class _Naming:
             kind = type(one).__name__
             held = vars(one)
             values = {name: held.pop(name) for name in self._map.added.get(kind, {}) if name in held}
-            _rename(one, self._map.to_tape.get(kind, {}))
+            self._rename(one, self._map.to_tape.get(kind, {}))
             if values:
                 self._kept[id(one)] = one, values
+
+    def forget(self) -> None:
+        """Take the values of the map for added attributes again: a state was loaded, and the kept ones are of another tick."""
+        self._kept = {}
 
     def _mapped(self, root: Any) -> Iterator[Any]:
         """The objects that can be reached and whose class is in the map. Raises FieldMapError for one without __dict__."""
@@ -104,6 +108,19 @@ class _Naming:
                     kind = type(one).__name__
                     raise FieldMapError(f"{self._map.path}: {kind} has no __dict__: its attributes cannot be renamed")
                 yield one
+
+    def _rename(self, one: Any, names: Mapping[str, str]) -> None:
+        """Give attributes other names, and leave them in their order. Raises FieldMapError if two get one name."""
+        held = vars(one)
+        if names.keys().isdisjoint(held):
+            return
+        renamed = {names.get(name, name): value for name, value in held.items()}
+        if len(renamed) < len(held):
+            both = next(name for name in names if name in held and names[name] in held.keys() - names.keys())
+            kind = type(one).__name__
+            raise FieldMapError(f"{self._map.path}: {kind} has both {both} and {names[both]}, which are one attribute")
+        held.clear()
+        held.update(renamed)
 
 
 def _reachable(root: Any) -> Iterator[Any]:
@@ -115,15 +132,6 @@ def _reachable(root: Any) -> Iterator[Any]:
             if not isinstance(inner, _NOT_FOLLOWED) and id(inner) not in seen:
                 seen.add(id(inner))
                 todo.append(inner)
-
-
-def _rename(one: Any, names: Mapping[str, str]) -> None:
-    """Give attributes other names, and leave them in their order."""
-    held = vars(one)
-    if not names.keys().isdisjoint(held):
-        renamed = [(names.get(name, name), value) for name, value in held.items()]
-        held.clear()
-        held.update(renamed)
 
 
 def mapped_object(made: Any, meta: Mapping[str, Any], field_map: FieldMap) -> Any:
@@ -154,17 +162,20 @@ def mapped_object(made: Any, meta: Mapping[str, Any], field_map: FieldMap) -> An
             if is_running:  # One method calls another.
                 return function(self, *arguments, **keywords)
             is_running = True
-            dropped = naming.to_code(self)
             try:
-                return function(self, *arguments, **keywords)
+                dropped = naming.to_code(self)
+                try:
+                    return function(self, *arguments, **keywords)
+                finally:
+                    naming.to_tape(self, dropped)
             finally:
                 is_running = False
-                naming.to_tape(self, dropped)
 
         return run
 
     methods = [name for name in dict.fromkeys((what.step, *(what.calls or ()))) if callable(getattr(kind, name, None))]
-    members = {name: around(name) for name in methods}
+    members: dict[str, Any] = {name: around(name) for name in methods}
+    members[AFTER_LOAD] = lambda _: naming.forget()
     own = type(kind.__name__, (kind,), {**members, "__module__": kind.__module__, "__qualname__": kind.__qualname__})
     naming.to_tape(made)
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import random
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -134,6 +135,33 @@ def test_an_added_attribute_has_the_value_of_the_map_after_a_load(tape: Path) ->
     assert replayer.verify_tape(tape, factory).ok
     with pytest.raises(SimulationFailedError, match="'Fleet' object has no attribute 'steps'"):
         replayer.verify_tape(tape, replayer.with_field_map(new.Fleet, "fleet.toml", tape))
+
+
+def test_an_added_attribute_begins_anew_at_each_load(tape: Path) -> None:
+    """A seek backwards, or far ahead, is a load: the value of another tick would make it a desync that is none."""
+    wears_out = ADDED.replace(
+        "        if order is not None",
+        "        if self.steps > 40:\n            self.turn += 1\n        if order is not None",
+    )
+    assert wears_out != ADDED
+    Path("added.toml").write_text(f"{MAP}\n[added]\nFleet.steps = 0\n")
+    factory = replayer.with_field_map(module(wears_out).Fleet, "added.toml", tape)
+    numbers = random.Random(4)
+    with replayer.open(tape, factory) as run:
+        for tick in [80, 10, 79, 3, *numbers.sample(range(82), 8)]:
+            run.seek(tick)
+            assert run.state.hash() == run.tape.state_hash(tick)
+
+
+def test_two_attributes_that_would_be_one_are_refused(tape: Path) -> None:
+    """The tape has both: none is lost without a word, and the object is mapped again in the next call."""
+    Path("both.toml").write_text(MAP.replace('Fleet.day = "turn"', 'Fleet.day = "lost"'))
+    factory = replayer.with_field_map(module(NEW).Fleet, "both.toml", tape)
+    fleet = factory()
+    fleet.day, fleet.lost = 0, {}  # As a load of the tape does.
+    for _ in range(2):
+        with pytest.raises(FieldMapError, match=r"^both.toml: Fleet has both day and lost, which are one attribute"):
+            fleet.advance()
 
 
 def test_the_command_and_a_golden_tape(tape: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -28,6 +28,7 @@ from sim.kernel.state import State
 NAME = "plain_object"
 OWN_SAVE = "give it .save(), .load(saved) and .step(inputs), and no fields(...)"
 _MADE_BY_PYTHON = 1 << 9  # Py_TPFLAGS_HEAPTYPE; some classes of C have it as well, with a __new__ of their own.
+AFTER_LOAD = "_after_load_of_a_state"  # A class with this method hears of each load: one that has more than the state.
 RESET = "reset"  # Its calls are recorded without being named: they are how an episode begins.
 METHODS_SHOWN = 12  # Of an object without the step; more would fill the screen.
 
@@ -224,6 +225,9 @@ class PlainObjectSimulation(KeepsItsAttempts, ProvedSimulation):
         """Restore the object from the arena."""
         self._captured.state = self.state
         self._captured.unpack()
+        hears = getattr(self._class, AFTER_LOAD, None)
+        if hears is not None:
+            hears(self.subject)
 
     def report(self) -> Report:
         """The captured attributes."""
