@@ -17,6 +17,7 @@ NEAR_BYTES_MAX = 256 << 20  # Of all kept states, unless the caller says otherwi
 # Of a seek forward; of a large state fewer, and at least one. A step back mostly never comes, and a copy of a large state into
 # fresh memory costs several steps.
 KEPT_STATES_MAX, KEPT_BYTES_MAX = 8, 8 << 20
+HELD_BYTES = 500  # Of memory for each state next to its bytes.
 
 
 @attrs.frozen
@@ -39,7 +40,9 @@ class KeptStates:
 
 
 class NearStates(OrderedDict[int, Snapshot]):
-    """Snapshots by their ticks, the oldest first.
+    """Snapshots by their ticks, the oldest first. Use keep to add one.
+
+    Invariant: together they take bytes_max at most, also if the state grows after a seek was planned.
 
     Attributes:
         bytes_max: the budget.
@@ -51,10 +54,27 @@ class NearStates(OrderedDict[int, Snapshot]):
             raise ValueError(f"near_bytes: expected at least 0, got {bytes_max}")
         super().__init__()
         self.bytes_max = bytes_max
+        self._bytes = 0
+        self._cleared_to: int | None = None
+
+    def __setitem__(self, tick: int, snapshot: Snapshot) -> None:
+        if tick in self:
+            del self[tick]
+        super().__setitem__(tick, snapshot)
+        self._bytes += _bytes_of(snapshot.layout.size_bytes)
+
+    def __delitem__(self, tick: int) -> None:
+        self._bytes -= _bytes_of(self[tick].layout.size_bytes)
+        super().__delitem__(tick)
+
+    def clear(self) -> None:
+        """Forget all of them."""
+        super().clear()
+        self._bytes = 0
 
     def plan(self, state_bytes: int, distance: int, *, goes_back: bool) -> KeptStates:
         """Plan a seek over that many ticks. goes_back: who goes back tick by tick will ask for the states on the way."""
-        size = max(1, state_bytes)
+        size = _bytes_of(state_bytes)
         fitting = self.bytes_max // size
         if not goes_back:
             fitting = min(KEPT_STATES_MAX, max(1, KEPT_BYTES_MAX // size), fitting)
@@ -64,8 +84,18 @@ class NearStates(OrderedDict[int, Snapshot]):
         return KeptStates(fitting, fitting, 0)
 
     def keep(self, tick: int, snapshot: Snapshot, states_max: int, target: int | None) -> None:
-        """Keep a state. target: of who goes back, and asks for no state after it again: these go first; else the oldest."""
-        while len(self) >= states_max:
-            latest = max(self)
-            del self[latest if target is not None and latest > target else next(iter(self))]
-        self[tick] = snapshot
+        """Keep a state if it fits. target: of who goes back, who asks for no state after it again: these go first, then the oldest."""
+        size = _bytes_of(snapshot.layout.size_bytes)
+        while self and (len(self) >= states_max or self._bytes + size > self.bytes_max):
+            if target is not None and self._cleared_to != target:
+                self._cleared_to = target  # Once a seek: to look through all of them for each state takes long.
+                for later in [one for one in self if one > target]:
+                    del self[later]
+            else:
+                del self[next(iter(self))]
+        if self._bytes + size <= self.bytes_max:
+            self[tick] = snapshot
+
+
+def _bytes_of(state_bytes: int) -> int:
+    return state_bytes + HELD_BYTES

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 import replayer
+from replayer.playback.near_states import HELD_BYTES
+from sim import Field, Schema, State, Table
 
 from small_worlds import record
 from viewed_worlds import Pond
@@ -52,7 +54,7 @@ def test_each_tick_is_simulated_twice_where_few_states_fit(tmp_path: Path, strid
     for _ in range(TICKS + 1):
         hashes.append(truth.state.hash())
         truth.step([])
-    with replayer.open(path, CountedPond, near_bytes=states * truth.state.layout.size_bytes) as run:
+    with replayer.open(path, CountedPond, near_bytes=states * (truth.state.layout.size_bytes + HELD_BYTES)) as run:
         run.seek(ARRIVAL)
         CountedPond.steps = 0
         while run.tick >= stride:
@@ -65,6 +67,39 @@ def test_each_tick_is_simulated_twice_where_few_states_fit(tmp_path: Path, strid
         for tick in (ARRIVAL, 3, 250, 249, 251, 180):
             run.seek(tick)
             assert run.state.hash() == hashes[tick]
+
+
+class Growing:
+    """A table that gets 4,000 rows more every 20 ticks."""
+
+    def __init__(self) -> None:
+        self.state = State(Schema(Field("day", "i8"), Table("rows", Field("value", "i8"), capacity=4)))
+
+    def step(self, inputs: Any) -> None:
+        """The last row says when it came."""
+        del inputs
+        state = self.state
+        state["day"][...] += 1
+        if int(state["day"]) % 20 == 0:
+            state.add_rows("rows", 4000)
+            state["rows.value"][-1] = state["day"]
+
+
+@pytest.mark.parametrize("near_bytes", [0, 100_000, 1 << 20])
+def test_the_budget_holds_while_the_state_grows(tmp_path: Path, near_bytes: int) -> None:
+    """When a seek begins at the keyframe the state is small: a thousand of it would fit, but not of what it becomes."""
+    path = tmp_path / "growing.tape"
+    record(path, Growing(), [[]] * 300, keyframe_interval_ticks=1000)
+    truth, hashes = Growing(), []
+    for _ in range(301):
+        hashes.append(truth.state.hash())
+        truth.step([])
+    with replayer.open(path, Growing, near_bytes=near_bytes) as run:
+        for tick in (300, *range(299, 270, -1), 40, *range(39, 25, -1), 290, *range(289, 285, -1)):
+            run.seek(tick)
+            assert run.state.hash() == hashes[tick]
+            assert run._cursor is not None
+            assert sum(one.arena.nbytes for one in run._cursor._near.values()) <= near_bytes
 
 
 def test_a_budget_below_nothing_is_refused(tmp_path: Path) -> None:
