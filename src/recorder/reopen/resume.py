@@ -355,12 +355,13 @@ def _needed_up_to(earlier: Sequence[Segment], last_tick: int) -> list[tuple[int,
     """The number of each segment before the last, and the last tick that needs it.
 
     A segment that was taken over after a failed sync has no seal. Deltas in those behind it, up to the next one that was
-    sealed, may refer to its full keyframes.
+    sealed, may refer to its full keyframes. That one may have no tick, and its own are needed in any case.
     """
     needed: list[tuple[int, int]] = []
     for segment in reversed(earlier):
-        if segment.clip is None and segment.contents.seal is not None:
-            last_tick = max((part.summary.last_tick for part in segment.parts), default=0)
+        own = max((part.summary.last_tick for part in segment.parts), default=0)
+        is_sealed = segment.clip is None and segment.contents.seal is not None
+        last_tick = own if is_sealed else max(own, last_tick)
         needed.append((segment.number, last_tick))
     return needed[::-1]
 

@@ -11,12 +11,14 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import recorder
 from recorder import CorruptError, DesyncError, MissingTickError, Recorder, RecordingError, UnreadableError
+from recorder.reopen.resume import _needed_up_to
 from recorder.storage.file_names import journal_path, segment_numbers, segment_path
 from recorder.storage.tape_files import TapeFile
 from replayer import Tape
@@ -195,6 +197,18 @@ def test_a_ring_keeps_what_the_deltas_behind_a_failed_sync_refer_to(
             record_until(tape, push, tick, 1)
             with Tape(path) as ring:
                 assert ring.first_tick <= max(0, ring.last_tick - 24)
+
+
+def test_a_ring_keeps_a_file_behind_which_an_empty_one_was_sealed() -> None:
+    """Found by the model: file 4 has ticks 30 to 40 and was taken over by file 5, which was sealed without any tick."""
+
+    def file(number: int, ticks: tuple[int, int] | None, clip: int | None = None) -> Any:
+        parts = [SimpleNamespace(summary=SimpleNamespace(last_tick=ticks[1] if ticks else 0))]
+        seal = object() if clip is None else None
+        return SimpleNamespace(number=number, clip=clip, contents=SimpleNamespace(seal=seal), parts=parts)
+
+    earlier = [file(0, None), file(4, (30, 40), clip=2272), file(5, None), file(6, (40, 50))]
+    assert dict(_needed_up_to(earlier, 55)) == {0: 0, 4: 40, 5: 0, 6: 50}
 
 
 # --- refusals
