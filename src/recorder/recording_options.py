@@ -132,7 +132,7 @@ class RecordingOptions:
     Attributes:
         keyframe_interval_ticks: ticks from one keyframe to the next, at least 1.
         keyframe_interval_max_ticks: let that distance grow with the run, up to this many ticks: half of the ticks so
-            far, in multiples of keyframe_interval_ticks.
+            far, in multiples of keyframe_interval_ticks. Not with keep.
         full_every: every Nth keyframe is full, at least 1.
         durability: what a killed process may lose: "tick" (nothing, with a journal), "block" (up to a second) or
             "none" (everything not yet written).
@@ -248,14 +248,15 @@ class RecordingOptions:
         if self.hashes == "changes" and self.mode != "changes":
             raise ValueError('hashes="changes" with mode="events", which records no changes: give mode="changes"')
 
-    def _check_growing_interval(self) -> None:
+    def _check_growing_interval(self) -> None:  # A ring drops ticks at keyframes: it would grow with their distance.
         most, least = self.keyframe_interval_max_ticks, self.keyframe_interval_ticks
         if most is not None and most < least:
             raise ValueError(
                 f"keyframe_interval_max_ticks={most!r}: expected at least {least!r} (keyframe_interval_ticks)"
             )
-        if most is not None and self.seek_budget_ms is not None:
-            raise ValueError(f"keyframe_interval_max_ticks={most!r} with seek_budget_ms: give one of them")
+        other = "seek_budget_ms" if self.seek_budget_ms is not None else "keep" if self.is_ring else None
+        if most is not None and other is not None:
+            raise ValueError(f"keyframe_interval_max_ticks={most!r} with {other}: give one of them")
 
     @classmethod
     def of(cls, arguments: OptionArguments, further: Iterable[str] = ()) -> Self:

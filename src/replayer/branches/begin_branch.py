@@ -152,7 +152,7 @@ def _options(tape: Tape, arguments: OptionArguments) -> RecordingOptions:
         base = RecordingOptions()  # A tape of another version.
     if {"seek_budget_ms", "keyframe_after_ms", "deterministic"} & arguments.keys():
         base = attrs.evolve(base, seek_budget_ms=None, keyframe_after_ms=None)
-    if {"seek_budget_ms", "keyframe_interval_ticks"} & arguments.keys():
+    if {"seek_budget_ms", "keyframe_interval_ticks", "keep"} & arguments.keys():
         base = attrs.evolve(base, keyframe_interval_max_ticks=None)
     base = attrs.evolve(base, keep=None, split=None, deterministic=False, run_id=None, notes=None)
     RecordingOptions.of(arguments)  # Refuses unknown names, with the nearest ones.

@@ -300,9 +300,12 @@ def test_environments_have_keyframes_further_apart_in_long_runs(
 
 
 def test_a_growing_distance_is_refused_where_it_cannot_be(tmp_path: Path) -> None:
-    """Next to a budget, and below the shortest distance."""
+    """Next to a budget, in a ring, and below the shortest distance."""
     with pytest.raises(ValueError, match="keyframe_interval_max_ticks=900 with seek_budget_ms"):
         Recorder(tmp_path / "run.tape", Walkers(), keyframe_interval_max_ticks=900, seek_budget_ms=50)
+    for keep in (400, "60s"):  # Ticks are dropped at keyframes: this ring kept 900 ticks.
+        with pytest.raises(ValueError, match="keyframe_interval_max_ticks=900 with keep: give one of them"):
+            Recorder(tmp_path / "run.tape", Walkers(), keyframe_interval_max_ticks=900, keep=keep)
     with pytest.raises(ValueError, match="keyframe_interval_max_ticks=200: expected at least 300"):
         Recorder(tmp_path / "run.tape", Walkers(), keyframe_interval_max_ticks=200)
     with pytest.raises(ValueError, match="keyframe_interval_max_ticks"):
@@ -318,12 +321,16 @@ def test_a_rekeyed_tape_and_a_branch_with_a_distance_of_its_own_have_even_keyfra
             tape.step()
     rekey_tape(tmp_path / "run.tape", tmp_path / "even.tape", 25, Walkers)
     with replayer.open(tmp_path / "run.tape", Walkers) as run:
-        for name, more in (("own.tape", {"keyframe_interval_ticks": 20}), ("same.tape", {})):
+        for name, more in (
+            ("own.tape", {"keyframe_interval_ticks": 20}),
+            ("same.tape", {}),
+            ("ring.tape", {"keep": 80}),
+        ):
             with run.branch(tmp_path / name, 100, standalone=True, **more) as branch:
                 for _ in range(100):
                     branch.step()
     found = {}
-    for name in ("even.tape", "own.tape", "same.tape"):
+    for name in ("even.tape", "own.tape", "same.tape", "ring.tape"):
         with replayer.Tape(tmp_path / name) as one:
             found[name] = [place.tick for place in one.keyframes if place.tick > 100]
             assert one.meta["settings"].get("keyframe_interval_max_ticks") == (60 if name == "same.tape" else None)
@@ -331,4 +338,5 @@ def test_a_rekeyed_tape_and_a_branch_with_a_distance_of_its_own_have_even_keyfra
         "even.tape": [125, 150, 175, 200],
         "own.tape": [120, 140, 160, 180, 200],
         "same.tape": [150],
+        "ring.tape": [120, 130, 140, 150, 160, 170, 180, 190, 200],
     }
