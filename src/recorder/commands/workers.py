@@ -6,7 +6,7 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import attrs
 from cyclopts import Parameter
@@ -16,9 +16,6 @@ from recorder.console.output import say, say_on_stderr
 from recorder.exit_codes import INCOMPLETE, UsageError
 from recorder.text import counted
 from sim.scenario.scenario_file import Scenario
-
-if TYPE_CHECKING:
-    pass
 
 INTERVAL_TICKS = 100
 WORLD_NAME = "organisms"  # The world and its cluster are imported where they are used: most runs need neither.
