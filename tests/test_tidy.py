@@ -265,3 +265,10 @@ def test_words_that_were_given_up_do_not_come_back() -> None:
                 for match in re.finditer(rf"\b(?:{words})\b", line, re.IGNORECASE)
             ]
     assert found == []
+
+
+def test_the_changelog_says_each_thing_once() -> None:
+    """A merge of two lines about one change keeps both, and their figures differ."""
+    unreleased = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").split("\n## ")[1]
+    begins = [line[:60] for line in unreleased.splitlines() if line.startswith("- ")]
+    assert sorted({begin for begin in begins if begins.count(begin) > 1}) == []
