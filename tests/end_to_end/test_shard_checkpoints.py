@@ -213,7 +213,7 @@ def test_a_mistake_is_one_line_and_changes_nothing(line: str, why: str, capsys: 
     written(Path("parts"), 8, 8)
     Path("inputs.json").write_text('{"tick": 5, "inputs": []}')
     before = set(files(Path()))
-    assert run(main, f"run {SCENARIO} -q -o a.tape --checkpoints parts {line}") == 2
+    assert run(main, f"run {SCENARIO} -o a.tape --checkpoints parts {line}") == 2
     assert_one_line(capsys.readouterr(), why)
     assert set(files(Path())) - {"parts/.lock"} == before
 

@@ -63,13 +63,12 @@ def processes_beside(
             if options.checkpoints is None:
                 yield RunInProcesses(sharded, 0)
                 return
-            with _with_checkpoints(loaded, sharded, shards, options, last_tick, output, notes, quiet=quiet) as run:
+            with _with_checkpoints(sharded, shards, options, last_tick, output, notes, quiet=quiet) as run:
                 yield run
 
 
 @contextmanager
 def _with_checkpoints(
-    loaded: Scenario,
     sharded: Scenario,
     shards: int,
     options: WorkerOptions,
@@ -90,7 +89,7 @@ def _with_checkpoints(
     with ExitStack() as stack:
         folder = CheckpointFolder(options.checkpoints)
         stack.callback(folder.close)
-        resumed = newest_checkpoint(folder.path, _origin_of(loaded, last_tick), notes, _notice)
+        resumed = newest_checkpoint(folder.path, _origin_of(sharded, last_tick), notes, _notice)
         first = 0
         if resumed is not None:
             first, path = resumed.checkpoint.tick, resumed.checkpoint.path
@@ -111,8 +110,9 @@ def _with_checkpoints(
             say(f"{counted(len(checkpoints.written), 'checkpoint')} in {folder.path}")
 
 
-def _origin_of(loaded: Scenario, last_tick: int) -> Origin:
-    simulation: Any = loaded.make(last_tick)
+def _origin_of(sharded: Scenario, last_tick: int) -> Origin:
+    """The origin of a world in shards. Raises UsageError if there are too many of them, before anything is said."""
+    simulation: Any = sharded.make(last_tick)
     origin: Origin = simulation.origin
     return origin
 
