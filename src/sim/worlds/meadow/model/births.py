@@ -68,7 +68,9 @@ def reserve_ids(context: PhaseContext, inputs: Sequence[tuple[str, Sequence[int]
 
 
 def birth_ids(context: PhaseContext, way: Way, keys: Rows) -> Rows:
-    """Return the ids of births of one way, in the order of their keys. Raises ValueError at tick TICK_LIMIT.
+    """Return the ids of births of one way, in the order of their keys.
+
+    Raises ValueError at tick TICK_LIMIT, and for more births than a tick has numbers.
 
     keys: the mothers, or species and cells of inputs as integers below 2**48.
     """
@@ -76,6 +78,8 @@ def birth_ids(context: PhaseContext, way: Way, keys: Rows) -> Rows:
         return keys
     if context.tick >= TICK_LIMIT:
         raise ValueError(f'ids = "births" reach to tick {TICK_LIMIT - 1:,}, got a birth at tick {context.tick:,}')
+    if len(keys) > 1 << NUMBER_BITS:  # The search for a free number would not end.
+        raise ValueError(f'ids = "births" have {1 << NUMBER_BITS:,} numbers in a tick, got {len(keys):,} births')
     words = context.random.words(DrawPhase.BIRTH, context.tick, keys, block=int(way))[:, 0]
     numbers = distinct((words >> np.uint64(WORD_BITS - NUMBER_BITS)).astype(np.int64))
     ids: Rows = (context.tick << (WAY_BITS + NUMBER_BITS)) + (int(way) << NUMBER_BITS) + numbers

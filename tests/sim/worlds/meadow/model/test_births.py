@@ -141,3 +141,14 @@ def test_ids_from_births_end_where_their_bits_do() -> None:
     assert int(meadow.state["plants.id"].max()) >> 24 == births.TICK_LIMIT - 1
     with pytest.raises(ValueError, match=r'ids = "births" reach to tick 16,777,215, got a birth at tick 16,777,216'):
         meadow.step(plant)
+
+
+def test_more_births_than_numbers_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The search for a free number would not end. As many as there are get all of them."""
+    monkeypatch.setattr(births, "NUMBER_BITS", 1)
+    plants = [{"kind": "plant", "species": 0, "x": x, "y": 0} for x in range(3)]
+    with pytest.raises(ValueError, match=r'ids = "births" have 2 numbers in a tick, got 3 births'):
+        Meadow(small_meadow(ids="births")).step(plants)
+    keys = np.arange(2, dtype=np.int64)
+    ids = births.birth_ids(Meadow(small_meadow(ids="births"))._context, births.Way.OFFSPRING, keys)
+    assert sorted(int(one) & 1 for one in ids) == [0, 1]
