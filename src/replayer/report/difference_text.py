@@ -60,7 +60,9 @@ def _trial_text(trial: ReadTrial) -> str:
     values = counted(trial.tried, "other value")
     if trial.read_at is None:
         ticks = f"{trial.first_tick:,} to {trial.last_tick:,}"
-        return f"{name}: nothing else in the steps to ticks {ticks} depends on it: run with {values}, all else equal"
+        text = f"{name}: nothing else in the steps to ticks {ticks} depends on it: run with {values}, all else equal"
+        again = trial.as_recorded_from
+        return text if again is None else f"{text}; from tick {again:,} on it is as recorded again"
     return f"{name}: a step reads it: with another value, tick {trial.read_at:,} has another result ({trial.sign})"
 
 

@@ -55,6 +55,8 @@ class ReadTrial:
         read_at: the first tick at which another field differed, or whose step raised; None if none did.
         sign: the field that differed there, or what the step raised; None without read_at.
         not_tried: why no other values were tried; None if they were.
+        as_recorded_from: with each of these values the field has the recorded one from this tick on; None if with one of
+            them it differs to the end.
     """
 
     field: str
@@ -64,6 +66,7 @@ class ReadTrial:
     read_at: int | None = None
     sign: str | None = None
     not_tried: str | None = None
+    as_recorded_from: int | None = None
 
 
 def declared_counters(simulation: Simulation) -> frozenset[str]:
@@ -114,13 +117,13 @@ def try_reads(
         trial = _Trial(other, make, states[1], (first, last))
         why = _why_not(name, states, other.simulation, last - first)
         if why is None and repeats is None:
-            repeats = trial.run(None, None) is None
+            repeats = trial.run(None, None).read_at is None
         if why is None and not repeats:
             why = "a simulation that is restored there does not repeat the steps"
         if why is not None:
             trials.append(ReadTrial(name, first + 1, last, 0, not_tried=why))
         else:
-            differs = states[0][name] != states[1][name]
+            differs = _differing(states[0][name], states[1][name])
             trials.append(_with_other_values(trial, name, _other_values(states[1][name], differs), (first + 1, last)))
         if progress is not None:
             progress(number + 1, len(meeting.rows))
@@ -128,13 +131,20 @@ def try_reads(
 
 
 def _with_other_values(trial: _Trial, name: str, changed: Iterator[Values], ticks: tuple[int, int]) -> ReadTrial:
-    tried = 0
+    tried, why, lasted = 0, "it has no other value to try", list[int | None]()
     for values in changed:
+        outcome = trial.run(name, values)
+        if outcome.not_loaded is not None:
+            why = outcome.not_loaded
+            continue
         tried += 1
-        sign = trial.run(name, values)
-        if sign is not None:
-            return ReadTrial(name, *ticks, tried, *sign)
-    return ReadTrial(name, *ticks, tried, not_tried=None if tried else "it has no other value to try")
+        if outcome.read_at is not None:
+            return ReadTrial(name, *ticks, tried, outcome.read_at, outcome.sign)
+        lasted.append(outcome.as_recorded_from)
+    if not tried:
+        return ReadTrial(name, *ticks, 0, not_tried=why)
+    known = [tick for tick in lasted if tick is not None]
+    return ReadTrial(name, *ticks, tried, as_recorded_from=max(known) if len(known) == len(lasted) else None)
 
 
 def _why_not(name: str, states: tuple[Snapshot, Snapshot], simulation: Simulation, steps: int) -> str | None:
@@ -147,27 +157,49 @@ def _why_not(name: str, states: tuple[Snapshot, Snapshot], simulation: Simulatio
     left, right = (state[name] for state in states)
     if left.shape != right.shape or left.dtype != right.dtype:
         return "the two runs have different numbers of rows"
-    if not (left != right).any():
+    if not _differing(left, right).any():
         return "it does not differ by value at the first of these ticks"
     return None
+
+
+def _differing(left: Values, right: Values) -> npt.NDArray[np.bool_]:
+    """Where two arrays differ by value; NaN is no other value than NaN."""
+    both_nan = (left != left) & (right != right)  # noqa: PLR0124 - only NaN is not itself
+    differs: npt.NDArray[np.bool_] = (left != right) & ~both_nan
+    return differs
 
 
 def _other_values(values: Values, differs: npt.NDArray[np.bool_]) -> Iterator[Values]:
     """Yield copies of a field with other values where it differs: one more, 97 more and half, or the negation of a bool.
 
-    Values far away are left out: a step may take a number for the length of a loop.
+    NaN counts as 0 there. Values far away are left out: a step may take a number for the length of a loop.
     """
     kind = values.dtype.type
     if kind is np.bool_:
         changes = [~values]
     else:
+        numbers = np.where(values == values, values, kind(0))  # noqa: PLR0124 - only NaN is not itself
         with np.errstate(all="ignore"):
-            half = values // kind(2) if values.dtype.kind in "iu" else values / kind(2)
-            changes = [(values + kind(1)).astype(values.dtype), (values + kind(97)).astype(values.dtype), half]
+            half = numbers // kind(2) if values.dtype.kind in "iu" else numbers / kind(2)
+            changes = [(numbers + kind(1)).astype(values.dtype), (numbers + kind(97)).astype(values.dtype), half]
     for change in changes:
         changed = np.where(differs, change, values).astype(values.dtype)
-        if (changed != values)[differs].all():
+        if _differing(changed, values)[differs].all():
             yield changed
+
+
+@attrs.frozen
+class _Outcome:
+    """What came of steps with other values; see ReadTrial.
+
+    Attributes:
+        not_loaded: why a state with these values could not be loaded: no step was run.
+    """
+
+    read_at: int | None = None
+    sign: str | None = None
+    not_loaded: str | None = None
+    as_recorded_from: int | None = None
 
 
 class _Trial:
@@ -176,8 +208,8 @@ class _Trial:
     def __init__(self, truth: Cursor, make: Callable[[], Simulation], state: Snapshot, ticks: tuple[int, int]) -> None:
         self._truth, self._make, self._state, self._ticks = truth, make, state, ticks
 
-    def run(self, name: str | None, values: Values | None) -> tuple[int, str] | None:
-        """Return the first tick at which another field differs, and which; or what a step raised.
+    def run(self, name: str | None, values: Values | None) -> _Outcome:
+        """Run the steps, until another field differs or a step raises.
 
         name: the field that gets the values; None for a run with all values as they were.
         """
@@ -185,23 +217,43 @@ class _Trial:
         self._truth.seek(first)
         tried = Cursor(self._truth.tape, self._make())
         tried.compares = False
-        tried.put(first, self._state)
         try:
-            if name is not None:
-                tried.state[name][...] = values
-                tried.state.mark(name)
-                tried.put(first, tried.state.snapshot())
+            not_loaded = self._load(tried, name, values)
+            if not_loaded is not None:
+                return _Outcome(not_loaded=not_loaded)
+            as_recorded_from: int | None = None
             for tick in range(first + 1, last + 1):
                 self._truth.advance()
                 tried.advance()
                 different = _other_difference(self._truth.state, tried.state, name)
                 if different is not None:
-                    return tick, different
+                    return _Outcome(tick, different)
+                if name is not None and not _same(self._truth.state[name], tried.state[name]):
+                    as_recorded_from = None
+                elif as_recorded_from is None:
+                    as_recorded_from = tick
+            return _Outcome(as_recorded_from=as_recorded_from)
         except SimulationFailedError as error:
-            return error.tick, error.why or str(error)
+            return _Outcome(error.tick, error.why or str(error))
         finally:
             tried.leave()
-        return None
+
+    def _load(self, tried: Cursor, name: str | None, values: Values | None) -> str | None:
+        """Load the state with these values; return why it is not what the simulation has then. That is not a step's doing."""
+        first = self._ticks[0]
+        tried.put(first, self._state)
+        if name is None or values is None:
+            return None
+        tried.state[name][...] = values
+        tried.state.mark(name)
+        try:
+            tried.put(first, tried.state.snapshot())
+        except SimulationFailedError as error:
+            return f"a state with another value cannot be loaded: {error.why or error}"
+        if not _same(tried.state[name], values):
+            return "a load of the state sets it anew"
+        different = _other_difference(self._truth.state, tried.state, name)
+        return None if different is None else f"a load of the state with another value changes {different}"
 
 
 def _other_difference(one: State, other: State, name: str | None) -> str | None:

@@ -13,6 +13,7 @@ from replayer.diagnose.compare.meeting import Meeting, ReadTrial, declared_count
 from replayer.diagnose.compare.spread import DifferenceSpread, measure_spread
 from replayer.playback.cursor import Cursor
 from replayer.playback.make_simulation import make_simulation
+from replayer.report.difference_text import MeetingReport
 from replayer.tape.tape import Tape
 from sim import Field, Schema, State
 
@@ -50,10 +51,10 @@ class Clock:
                 state[inputs][...] = 1
 
 
-def record_two(folder: Path, order: str, last: int) -> tuple[Tape, Tape]:
+def record_two(folder: Path, order: str, last: int, kind: type[Clock] = Clock) -> tuple[Tape, Tape]:
     """The same run without an input, and with one at tick 10."""
     for name in ("plain", "other"):
-        with recorder.Recorder(folder / f"{name}.tape", Clock(), trial_ms=0, keyframe_interval_ticks=7) as tape:
+        with recorder.Recorder(folder / f"{name}.tape", kind(), trial_ms=0, keyframe_interval_ticks=7) as tape:
             for tick in range(1, last + 1):
                 tape.step(order if name == "other" and tick == 10 else None)
     return Tape(folder / "plain.tape"), Tape(folder / "other.tape")
@@ -120,6 +121,97 @@ def test_a_step_that_raises_with_another_value_has_read_it(tmp_path: Path) -> No
     assert trial.read_at == 22
     assert trial.sign is not None
     assert "IndexError" in trial.sign
+
+
+class Fixed(Clock):
+    """A load sets the lever."""
+
+    def after_restore(self) -> None:
+        """Whatever the state says."""
+        self.state["lever"][...] = 1
+
+
+class Choosy(Clock):
+    """A load refuses all levers but one."""
+
+    def after_restore(self) -> None:
+        """No step reads it."""
+        if int(self.state["lever"]) != 1:
+            raise ValueError("no such lever")
+
+
+class Derived(Clock):
+    """A load counts something out of the lever."""
+
+    def after_restore(self) -> None:
+        """As some programs fill a cache."""
+        self.state["share"][0] = self.state["lever"] - 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "why"),
+    [
+        (Fixed, "a load of the state sets it anew"),
+        (Choosy, "a state with another value cannot be loaded: after_restore raised ValueError: no such lever"),
+        (Derived, "a load of the state with another value changes share"),
+    ],
+)
+def test_what_a_load_does_with_a_value_is_not_said_of_the_steps(tmp_path: Path, kind: type[Clock], why: str) -> None:
+    """No step ran with another value then, so nothing is known of them."""
+    one, other = record_two(tmp_path, "lever", 24)
+    with one, other:
+        pair = Cursor(one, make_simulation(one, Clock)), Cursor(other, make_simulation(other, Clock))
+        (trial,) = try_reads(Meeting(17, 24, {"lever": 1}, ()), pair, lambda: make_simulation(other, kind))
+    assert (trial.tried, trial.read_at) == (0, None)
+    assert trial.not_tried is not None
+    assert trial.not_tried.startswith(why)
+    report = MeetingReport(Meeting(17, 24, {"lever": 1}, ()), [trial])
+    assert report.lines(may_prove=False)[-1].startswith(f"  lever: not known if a later step reads it: {why}")
+
+
+def test_a_value_that_a_step_writes_over_is_said_to_be_as_recorded_since(tmp_path: Path) -> None:
+    """The steps after it ran with no other value: the one to tick 25 would have read it."""
+
+    class Setting(Clock):
+        def step(self, inputs: str | None) -> None:
+            super().step(inputs)
+            if int(self.state["tick"]) == 22:
+                self.state["lever"][...] = 1
+
+    one, other = record_two(tmp_path, "lever", 30, Setting)
+    meeting = Meeting(17, 30, {"lever": 1}, ())
+    with one, other:
+        pair = Cursor(one, make_simulation(one, Setting)), Cursor(other, make_simulation(other, Setting))
+        (trial,) = try_reads(meeting, pair, lambda: make_simulation(other, Setting))
+    assert trial == ReadTrial("lever", 18, 30, 3, as_recorded_from=22)
+    last = MeetingReport(meeting, [trial]).lines(may_prove=False)[-1]
+    assert last.endswith("run with 3 other values, all else equal; from tick 22 on it is as recorded again")
+
+
+@pytest.mark.parametrize("is_read", [False, True])
+def test_nan_is_run_with_numbers(tmp_path: Path, *, is_read: bool) -> None:
+    """NaN plus one is no other value; and where both runs have NaN, they do not differ."""
+
+    class Lost(Clock):
+        def __init__(self) -> None:
+            super().__init__()
+            self.state["share"][1] = np.nan
+
+        def step(self, inputs: str | None) -> None:
+            super().step(inputs)
+            if inputs == "share":
+                self.state["share"][:] = (np.nan, np.nan, 0)
+            if is_read and int(self.state["tick"]) == 20 and self.state["share"][0] > 0:
+                self.state["waves"][0] = 7
+
+    one, other = record_two(tmp_path, "share", 24, Lost)
+    with one, other:
+        pair = Cursor(one, make_simulation(one, Lost)), Cursor(other, make_simulation(other, Lost))
+        (trial,) = try_reads(Meeting(17, 24, {"share": 1}, ()), pair, lambda: make_simulation(other, Lost))
+    if is_read:
+        assert (trial.tried, trial.read_at, trial.sign) == (1, 20, "waves")
+    else:
+        assert trial == ReadTrial("share", 18, 24, 3)
 
 
 def test_nothing_is_said_of_a_simulation_that_does_not_repeat(tmp_path: Path) -> None:
