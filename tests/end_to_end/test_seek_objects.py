@@ -193,3 +193,22 @@ def test_two_recordings_are_compared_by_paths(capsys: pytest.CaptureFixture[str]
     lines = capsys.readouterr().out.splitlines()
     assert "    units[3]['hp']: first 3, second 70" in lines
     assert not [line for line in lines if "graph." in line or "#counts" in line]
+
+
+def test_a_tick_is_that_of_the_seek(capsys: pytest.CaptureFixture[str]) -> None:
+    """As in a condition of replay find."""
+    assert "  tick = 5" in seek(capsys, "--field tick").splitlines()
+    assert json.loads(seek(capsys, "--json --field tick"))["fields"] == {"tick": 5}
+
+
+@pytest.mark.parametrize("path", ["turn[-1]", "places[-1]", "units[-31]", "units[0]['name'][-1]", "units[0][-1]"])
+def test_a_place_from_the_end_of_what_is_no_list_is_refused(capsys: pytest.CaptureFixture[str], path: str) -> None:
+    """A dict with the key 0 has no place -1."""
+    patrol = Patrol()
+    vars(patrol)["places"] = {0: "a"}
+    with recorder.record(patrol, "places.tape", step="advance", quiet=True) as game:
+        game.advance()
+    assert run(replayer.commands.main.main, f"seek places.tape --tick 1 {SIM} --field {shlex.quote(path)}") == 2
+    printed = capsys.readouterr()
+    assert printed.err.startswith(f"error: no attribute or field {path!r}")
+    assert "Traceback" not in printed.err

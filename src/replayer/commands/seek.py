@@ -97,7 +97,7 @@ def seek(
         config = run.tape.meta["world"]["config"] if world is not None else {}
         ended = to_json(run.tape.outcome) if run.tape.sealed and report.tick == run.last_tick else None
         changed = _changes(run, path, snapshot, report.tick) if changes else None
-    shown = ShownState(snapshot, names)
+    shown = ShownState(report.tick, snapshot, names)
     drawn = layer_picture(snapshot, shown.fields, world, shutil.get_terminal_size().columns) if as_picture else []
     if output is not None:
         write_state_whole(output, snapshot)

@@ -20,12 +20,14 @@ from sim.kernel.state import Snapshot
 
 
 def _with_places(name: ValueName, values: StateValues) -> ValueName:
-    """The name with places from the end of lists counted from their beginning."""
+    """The name with places from the end of lists counted from their beginning. Raises UndefinedError for other values."""
     steps: list[NameStep] = []
     for step in name.steps:
         if step.kind == "index" and int(step.value) < 0 and steps:
-            count = len(values(ValueName(tuple(steps))))
-            steps.append(NameStep(int(step.value) + count, "index"))
+            items = values(ValueName(tuple(steps)))
+            if not isinstance(items, list) and not (isinstance(items, np.ndarray) and items.ndim):
+                raise UndefinedError(f"{ValueName(tuple(steps))} has no places")
+            steps.append(NameStep(int(step.value) + len(items), "index"))
         else:
             steps.append(step)
     return ValueName(tuple(steps))
@@ -38,9 +40,9 @@ class ShownState:
         fields: those of the requested names that are fields of the state.
     """
 
-    def __init__(self, snapshot: Snapshot, requested: Sequence[str]) -> None:
+    def __init__(self, tick: int, snapshot: Snapshot, requested: Sequence[str]) -> None:
         """requested: names of fields, or paths of values in the objects. Raises UsageError for one that is neither."""
-        self._snapshot, self._requested = snapshot, requested
+        self._tick, self._snapshot, self._requested = tick, snapshot, requested
         self._tree = objects_in(snapshot)
         self.fields = [name for name in requested if name in list(snapshot)]
         self._found: dict[str, tuple[str, Any]] = {}
@@ -55,7 +57,7 @@ class ShownState:
         try:
             if found is None:
                 name = parse_name(path)
-                values = StateValues(0, self._snapshot, {})
+                values = StateValues(self._tick, self._snapshot, {})
                 found = self._tree.find(str(_with_places(name, values))) if self._tree is not None else None
                 if found is None:
                     self._values[path] = values(name)
