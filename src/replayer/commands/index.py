@@ -14,6 +14,7 @@ from recorder.text import counted
 from recorder.visible_text import print_visible
 from replayer.commands.arguments import ensure_states, factory_of, newest_tape, note_losses, note_version
 from replayer.commands.options import Json, LocalTape, Sim
+from replayer.commands.whole_of_shards import shown_place
 from replayer.search.lookup.lookup_file import lookup_path, stored, write_lookup
 from replayer.search.lookup.make_lookup import Measured, interval_starts, measured_intervals
 from replayer.timeline.timeline import Timeline
@@ -48,6 +49,12 @@ def index(tape: LocalTape | None = None, /, *, as_json: Json = False, sim: Sim =
         module:factory of the simulation, for a tape that names no registered world.
     """
     path = tape if tape is not None else newest_tape()
+    shards = shown_place(path)
+    if shards != path:  # A lookup file beside the joined tape would be gone with it.
+        raise UsageError(
+            f"{shards}: {path.name} is missing, beside which the lookup file would be: make it first, "
+            f"replay cut {shards} --ticks 0..-1 -o {shards.with_name(path.name)}"
+        )
     target = lookup_path(path)
     with reading(path), Timeline(path, factory_of(sim)) as run:
         if run.tape.is_being_written():

@@ -95,6 +95,18 @@ def test_commands_by_the_manifest_without_the_whole(
     assert files(folder) == before
 
 
+def test_a_lookup_file_is_refused_until_the_whole_is_there(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It would be gone with the joined tape, and the command said that it was written. The command of the message helps."""
+    assert run(replayer.commands.main.main, "index run.tape.shards") == 2
+    (told, line) = capsys.readouterr().err.splitlines()
+    assert "joined from the shards" in told
+    assert line.startswith("error: run.tape.shards: run.tape is missing, beside which the lookup file would be")
+    assert [path.name for path in folder.parent.iterdir()] == ["run.tape.shards"]
+    assert run(replayer.commands.main.main, line.partition("make it first, replay ")[2]) == 0
+    assert run(replayer.commands.main.main, "index run.tape.shards") == 0
+    assert (folder.parent / "run.tape.lookup").is_file()
+
+
 def test_seek_gives_the_state_of_one_process(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(replayer.commands.main.main, f"seek {folder} --tick 13 --json") == 0
     printed = capsys.readouterr()
