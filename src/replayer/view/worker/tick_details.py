@@ -11,22 +11,19 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from recorder.errors import RecordingError
 from recorder.format.blocks.events_block import Event
-from replayer.desync.object_diff import MALFORMED, objects_in
-from replayer.export.viewers.object_values import values_of
 from replayer.report.seek_text import short_text
 from replayer.tape.fields import shown_slots
 from replayer.tape.stored_events import stored_events
 from replayer.value_text import describe_field
-from replayer.view.states.page_json import page_json, page_number, page_text
+from replayer.view.states.object_leaves import bits_differ, object_leaves
+from replayer.view.states.page_json import page_json, page_text
 from replayer.view.states.shown_rows import table_rows
 from replayer.view.worker.view_cursor import IsStale, ViewCursor
 from sim.kernel.state import Snapshot
 
-LEAVES_MAX = 2000  # Values of recorded objects in one answer.
 EVENTS_MAX = 300
 FIELDS_MAX = 400
 
@@ -57,7 +54,7 @@ class TickDetails:
             case "tables":
                 facts["table"] = table_rows(snapshot, before, query)
             case "object":
-                facts["leaves"], facts["more_leaves"] = _leaves(snapshot, before)
+                facts["leaves"], facts["more_leaves"] = object_leaves(snapshot, before)
             case "fields":
                 facts["fields"] = _fields(snapshot, before)
             case _:
@@ -144,43 +141,4 @@ def _changed_count(snapshot: Snapshot, before: Snapshot | None, name: str) -> in
         return 0
     if name not in set(before) or before[name].shape != snapshot[name].shape:
         return None
-    return int(np.count_nonzero(_bits_differ(snapshot[name], before[name])))
-
-
-def _bits_differ(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    """Elements with different bytes: NaN equals itself, and 0.0 is not -0.0, as for the hash."""
-    words = [
-        np.ascontiguousarray(array).view(np.uint8).reshape(*array.shape, array.dtype.itemsize) for array in (one, other)
-    ]
-    differ: npt.NDArray[np.bool_] = (words[0] != words[1]).any(axis=-1)
-    return differ
-
-
-def _leaves(snapshot: Snapshot, before: Snapshot | None) -> tuple[list[list[Any]], bool]:
-    """The values of the recorded objects: path, text, and True if it changed; and whether there are more of them."""
-    texts, has_more = _leaf_texts(snapshot)
-    earlier = dict(_leaf_texts(before)[0]) if before is not None else None
-    leaves = [[path, text, earlier is not None and earlier.get(path) != text] for path, text in texts]
-    return leaves, has_more
-
-
-def _leaf_texts(snapshot: Snapshot) -> tuple[list[tuple[str, Any]], bool]:
-    tree = objects_in(snapshot)
-    if tree is None:
-        return [], False
-    try:
-        found = values_of(tree, [])
-        leaves = [(page_text(path), _leaf_text(value)) for path, value in islice(found, LEAVES_MAX)]
-        return leaves, next(found, None) is not None
-    except MALFORMED as error:
-        return [("…", f"the objects of this state cannot be shown: {type(error).__name__}")], False
-
-
-def _leaf_text(value: npt.NDArray[Any] | str) -> Any:
-    if isinstance(value, str):
-        return page_text(value)
-    if value.ndim == 0:
-        return page_number(value.item())
-    shape = " × ".join(map(str, value.shape))
-    values = np.array2string(value, threshold=24, edgeitems=3, separator=", ", max_line_width=10_000)
-    return page_text(f"{values.replace(chr(10), ' ')}  ({shape} {value.dtype.name})")
+    return int(np.count_nonzero(bits_differ(snapshot[name], before[name])))
