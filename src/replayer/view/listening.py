@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import secrets
 import shlex
@@ -152,8 +153,12 @@ def viewed_tapes(request: ViewRequest) -> list[ViewedTape]:
 
 
 def _is_no_farewell(record: logging.LogRecord) -> bool:
-    """False for the line that pages were still connected when Ctrl-C was pressed: that is no error."""
-    return "graceful shutdown" not in str(record.msg)
+    """False for the line that pages were still connected when Ctrl-C was pressed, and for the requests that it cancelled.
+
+    None of them is an error: a page that waits for its tape to be opened has a request under way.
+    """
+    raised = record.exc_info[1] if record.exc_info else None
+    return "graceful shutdown" not in str(record.msg) and not isinstance(raised, asyncio.CancelledError)
 
 
 class _ReadyServer(uvicorn.Server):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import urllib.error
@@ -116,6 +117,32 @@ def test_it_prints_its_address_and_ctrl_c_ends_it(tape: Path) -> None:
     assert (server.returncode, errors) == (0, "")
     assert children
     wait_until(lambda: not any(Path(f"/proc/{child}").exists() for child in children))
+
+
+def test_ctrl_c_while_the_tape_is_opened_ends_it_quietly(tape: Path, tmp_path: Path) -> None:
+    """A page waits for its first answer; the simulation is not made until the command ends."""
+    needs("starlette", "uvicorn", "websockets")
+    (tmp_path / "endless.py").write_text(
+        "import multiprocessing, threading\n"
+        "if multiprocessing.parent_process():\n"
+        "    threading.Event().wait()\n"
+        "from small_worlds import Walkers\n"
+    )
+    command = [sys.executable, "-c", PROGRAM, "view", str(tape), "--no-browser", "--sim", "endless:Walkers"]
+    support = os.pathsep.join([str(ROOT / "src"), str(ROOT / "tests/support"), str(tmp_path)])
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    environment = {**os.environ, "PYTHONPATH": support}
+    with subprocess.Popen(command, env=environment, **streams) as server:  # type: ignore[call-overload]
+        base, _, token = server.stdout.readline().strip().partition("/?token=")
+        host, _, port = base.removeprefix("http://").rpartition(":")
+        with socket.create_connection((host, int(port))) as page:
+            page.sendall(f"GET /api/info HTTP/1.1\r\nHost: {host}:{port}\r\n".encode())
+            page.sendall(f"Authorization: Bearer {token}\r\n\r\n".encode())
+            waiting = urllib.request.Request(f"{base}/f/dom.js", headers={"Authorization": f"Bearer {token}"})
+            urllib.request.urlopen(waiting).close()  # Answered after the page's question was taken.
+            server.send_signal(signal.SIGINT)
+            _, errors = server.communicate(timeout=30)
+    assert (server.returncode, errors) == (0, "")
 
 
 def _send_too_much(base: str, cookie: dict[str, str]) -> None:
