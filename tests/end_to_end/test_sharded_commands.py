@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,21 @@ def test_the_tape_is_that_of_one_process(capsys: pytest.CaptureFixture[str]) -> 
     assert "many.tape.shards: 2 runs" in capsys.readouterr().out
     assert record("resume many.tape --ticks 33 -q") == 0
     assert run(replayer.commands.main.main, "verify many.tape") == 0
+
+
+def test_info_of_a_shard_names_its_keyframes_as_they_are_and_no_simulation(capsys: pytest.CaptureFixture[str]) -> None:
+    """A keyframe comes where the state has another size, too; the steps of a shard are not run alone."""
+    assert record("run boom-and-crash --ticks 30 -q -o some.tape --shards 2") == 0
+    with Tape("some.tape.shards/shard-1.tape") as tape:
+        ticks = [place.tick for place in tape.keyframes]
+    apart = sorted(later - before for before, later in pairwise(ticks))
+    capsys.readouterr()
+    assert run(replayer.commands.main.main, "info some.tape.shards/shard-1.tape") == 0
+    told = capsys.readouterr().out
+    found = f"{apart[0]} to {apart[-1]}" if apart[0] < apart[-1] else str(apart[0])
+    assert f"  keyframes: {len(ticks)} full, 0 delta, {found} ticks apart (set to 300)\n" in told
+    assert "(no registered world; shard 1 of 2 of a run: its steps are those of the whole)" in told
+    assert "--sim" not in told
 
 
 @pytest.mark.skipif(find_spec("ray") is None, reason="needs the package ray")

@@ -6,6 +6,7 @@ import bisect
 import json
 import shlex
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 from recorder.factory_spec import sim_option
@@ -62,10 +63,12 @@ def tape_facts(tape: Tape, *, check: bool = True, with_episodes: bool = True) ->
         "delta_keyframes": len(tape.keyframes) - fulls,
         "keyframe_interval_ticks": settings.get("keyframe_interval_ticks"),
         "keyframe_interval_max_ticks": settings.get("keyframe_interval_max_ticks"),
+        "keyframe_distances": _distances(tape),
         "seek_budget_ms": settings.get("seek_budget_ms"),
         "keyframe_after_ms": settings.get("keyframe_after_ms"),
         "durability": settings.get("durability"),
         "notes": meta.get("notes") or {},
+        **({"shard": shard} if (shard := _shard_of(meta)) is not None else {}),
         "created": meta.get("created"),
         "environment": meta.get("environment"),
         "outside": note_facts(noted_outside(tape)),
@@ -97,6 +100,21 @@ def _adapter_name(meta: dict[str, Any]) -> str | None:
     match meta.get("adapter"):
         case {"name": str(name)}:
             return name
+    return None
+
+
+def _distances(tape: Tape) -> tuple[int, int] | None:
+    """The least and the greatest number of ticks between two keyframes; None for a single one."""
+    ticks = sorted({place.tick for place in tape.keyframes})
+    apart = [later - before for before, later in pairwise(ticks)]
+    return (min(apart), max(apart)) if apart else None
+
+
+def _shard_of(meta: dict[str, Any]) -> dict[str, int] | None:
+    """Which shard of how many the tape is of; None for any other tape."""
+    match meta.get("notes"):
+        case {"shard": int(number), "shards": int(count), "whole": dict()}:
+            return {"number": number, "count": count}
     return None
 
 
@@ -133,10 +151,17 @@ def _origin(facts: dict[str, Any]) -> Iterator[str]:
     elif facts["adapter"] is not None:
         yield f"  simulation: {facts['simulation']}"
     else:
-        option = sim_option(facts["simulation"])
-        yield f"  simulation: {facts['simulation']} (no registered world; replay it with {option})"
+        yield f"  simulation: {facts['simulation']} (no registered world; {_replay_hint(facts)})"
     if facts["parent"] is not None:
         yield f"  branch: a branch of {facts['parent']['path']} at tick {facts['parent']['tick']:,}"
+
+
+def _replay_hint(facts: dict[str, Any]) -> str:
+    shard = facts.get("shard")
+    if shard is not None:
+        return f"shard {shard['number']} of {shard['count']} of a run: its steps are those of the whole"
+    option = sim_option(facts["simulation"])
+    return f"its steps run with {option}" if facts["mode"] == "changes" else f"replay it with {option}"
 
 
 def _description(facts: dict[str, Any]) -> Iterator[str]:
@@ -159,11 +184,7 @@ def _description(facts: dict[str, Any]) -> Iterator[str]:
         yield f"  size: {bytes_text(facts['bytes'])}{files}, {each:,.0f} bytes a tick"
     yield (
         f"  keyframes: {facts['full_keyframes']:,} full, {facts['delta_keyframes']:,} delta, "
-        + (
-            f"every {_distance_text(facts)} ticks{_early_text(facts['keyframe_after_ms'])}"
-            if facts["seek_budget_ms"] is None
-            else f"for seeks of {facts['seek_budget_ms']:g} ms"
-        )
+        + (_interval_text(facts) if facts["seek_budget_ms"] is None else f"for seeks of {facts['seek_budget_ms']:g} ms")
     )
     if facts["mode"] == "changes":
         yield "  mode: changes (the changes of each tick are on the tape: a seek runs no step)"
@@ -228,13 +249,17 @@ def outcome_text(outcome: Any) -> str:
     return json.dumps(outcome)
 
 
-def _distance_text(facts: dict[str, Any]) -> str:
+def _interval_text(facts: dict[str, Any]) -> str:
+    """The distance of keyframes: as it was set, or as it is if one came sooner or later."""
     least, most = facts["keyframe_interval_ticks"], facts["keyframe_interval_max_ticks"]
-    return f"{least}" if most is None else f"{least} to {most:,}"
-
-
-def _early_text(after_ms: float | None) -> str:
-    return "" if after_ms is None else f", sooner after steps of {after_ms:g} ms in all"
+    set_to = f"{least}" if most is None else f"{least} to {most:,}"
+    after_ms = facts["keyframe_after_ms"]
+    early = "" if after_ms is None else f", sooner after steps of {after_ms:g} ms in all"
+    apart = facts["keyframe_distances"]
+    if apart is None or least is None or least <= apart[0] <= apart[1] <= (most or least):
+        return f"every {set_to} ticks{early}"
+    found = f"{apart[0]:,}" if apart[0] == apart[1] else f"{apart[0]:,} to {apart[1]:,}"
+    return f"{found} ticks apart (set to {set_to}{early})"
 
 
 def _losses(facts: dict[str, Any]) -> Iterator[str]:
