@@ -169,7 +169,10 @@ def test_tables_of_every_form_agree(capsys: pytest.CaptureFixture[str]) -> None:
         ("plot a.tape -o t.gif", "t.gif: expected a name that ends in .png, .svg, .pdf"),
         ("plot a.tape --what deaths --tick 5", "give one of the two"),
         ("plot a.tape --what deaths", "a.tape: the telemetry has no columns for deaths"),
-        ("plot silent.tape", "silent.tape has no telemetry"),
+        (
+            "plot silent.tape",
+            "with a method telemetry() or with telemetry=; curves of numbers in the state are drawn by",
+        ),
     ],
 )
 def test_mistakes_get_one_line(capsys: pytest.CaptureFixture[str], line: str, text: str) -> None:
@@ -210,6 +213,24 @@ def test_pictures_are_drawn(arms_race: Path, capsys: pytest.CaptureFixture[str],
     data = Path(f"p.{form}").read_bytes()
     assert data.startswith(b"\x89PNG") if form == "png" else b"<svg" in data[:1000]
     assert len(data) > 10_000
+
+
+@pytest.mark.parametrize(
+    ("count", "drawn", "said"), [(16, 16, ""), (63, 60, "  not drawn, 3 figures: f60, f61, f62\n")]
+)
+def test_every_figure_is_drawn_or_named(capsys: pytest.CaptureFixture[str], count: int, drawn: int, said: str) -> None:
+    """By default; a panel for each."""
+
+    class Many(Counter):
+        def telemetry(self) -> dict[str, Any]:
+            return {f"f{number}": number for number in range(count)}
+
+    with Recorder("many.tape", Many()) as tape:
+        tape.step(1)
+    assert run(replayer.commands.main.main, "plot many.tape -o p.svg") == 0
+    assert capsys.readouterr().out == f"p.svg\n{said}"
+    text = Path("p.svg").read_text()
+    assert sum(f"<!-- f{number} -->" in text for number in range(count)) == drawn
 
 
 # --- inputs and end of a command's run

@@ -169,7 +169,8 @@ def _telemetry(path: Location) -> dict[str, Any]:
         note_losses(opened)
         columns = opened.telemetry()
     if not len(columns["tick"]):
-        raise UsageError(f"{path} has no telemetry: its simulation has no telemetry(), or it was not recorded")
+        way = "record it with a method telemetry() or with telemetry="
+        raise UsageError(f"{path} has no telemetry: {way}; curves of numbers in the state are drawn by replay view")
     return columns
 
 
@@ -198,7 +199,8 @@ def plot(
     output
         The picture: a name that ends in .png, .svg or .pdf. An existing file is replaced.
     what
-        The curves to draw, of a meadow; deaths are by cause. May be repeated. By default all that the tape has.
+        The curves to draw, of a meadow; deaths are by cause. May be repeated. By default all of these that the tape has;
+        of any other simulation a panel for each figure, with a line about those after the first 60.
     tick
         Draw the state at this tick instead. Negative ticks count from the end.
     sim
@@ -209,9 +211,11 @@ def plot(
     if tick is not None and what:
         raise UsageError("--what draws curves over all ticks, --tick draws one tick: give one of the two")
     drawing, path = load_drawing(), choose(tape)
+    left_out: list[str] = []
     try:
         if tick is None:
-            figure = drawing.draw_curves(_telemetry(path), what, path.name)
+            columns = _telemetry(path)
+            figure, left_out = drawing.draw_curves(columns, what, path.name), drawing.figures_left_out(columns, what)
         else:
             reached, layers = _layers(path, tick, sim)
             figure = drawing.draw_layers(layers, f"{path.name}, tick {reached:,}")
@@ -220,6 +224,8 @@ def plot(
     with writing(output):
         drawing.save(figure, output)
     print_visible(output)
+    if left_out:
+        print_visible(f"  not drawn, {counted(len(left_out), 'figure')}: {', '.join(left_out)}")
     return SAME
 
 

@@ -26,7 +26,7 @@ CURVES = {  # Plots by name: a title, and the panels: label of the y axis and pr
     "defences": ("Defences", (("active", ("active.",)), ("energy per tick", ("defence_cost.",)))),
 }
 SUMS = ("deaths.", "heads_lost.", "births.", "heads_born.", "defence_cost.")  # Counted since tick 0.
-PANELS_MAX = 12  # Of columns that no plot is known for.
+PANELS_MAX = 60  # Of columns that no plot is known for. A page of more takes long, and no PNG has more than 227.
 POINTS_MAX = 2000  # More than a picture has columns of pixels.
 RATE_BINS = 200  # Rates are means over this many parts of the run.
 
@@ -34,19 +34,13 @@ RATE_BINS = 200  # Rates are means over this many parts of the run.
 def draw_curves(columns: Columns, what: Sequence[str] | None, title: str) -> Figure:
     """Curves over ticks. columns: as Tape.telemetry returns them. what: names from CURVES; None for all that there are.
 
-    Columns of other simulations than the meadow have a panel for each name, up to its first dot.
+    Columns of other simulations than the meadow have a panel for each name, up to its first dot: of the first PANELS_MAX;
+    figures_left_out has the others.
     Raises LookupError if no column belongs to these curves.
     """
-    panels: list[tuple[str, str, tuple[str, ...]]] = [
-        (heading, label, prefixes)
-        for name in what or CURVES
-        for heading, parts in [CURVES[name]]
-        for label, prefixes in parts
-    ]
-    panels = [panel for panel in panels if _names(columns, panel[2])]
+    panels = _known_panels(columns, what)
     if not panels and what is None:
-        groups = dict.fromkeys(name.partition(".")[0] for name in columns if name != "tick")
-        panels = [(group, "", (group, f"{group}.")) for group in list(groups)[:PANELS_MAX]]
+        panels = [(group, "", (group, f"{group}.")) for group in _figures(columns)[:PANELS_MAX]]
     if not panels:
         raise LookupError(f"the telemetry has no columns for {', '.join(what or CURVES)}")
     figure = Figure(figsize=(9.0, 2.4 * len(panels) + 0.6), layout="constrained")
@@ -61,6 +55,25 @@ def draw_curves(columns: Columns, what: Sequence[str] | None, title: str) -> Fig
     if shared is not None:
         figure.axes[-1].set_xlabel("tick")
     return figure
+
+
+def figures_left_out(columns: Columns, what: Sequence[str] | None) -> list[str]:
+    """The figures for which draw_curves has no panel left, by their names up to the first dot. Arguments as there."""
+    return [] if what is not None or _known_panels(columns, None) else _figures(columns)[PANELS_MAX:]
+
+
+def _known_panels(columns: Columns, what: Sequence[str] | None) -> list[tuple[str, str, tuple[str, ...]]]:
+    panels = [
+        (heading, label, prefixes)
+        for name in what or CURVES
+        for heading, parts in [CURVES[name]]
+        for label, prefixes in parts
+    ]
+    return [panel for panel in panels if _names(columns, panel[2])]
+
+
+def _figures(columns: Columns) -> list[str]:
+    return list(dict.fromkeys(name.partition(".")[0] for name in columns if name != "tick"))
 
 
 def _names(columns: Columns, prefixes: Sequence[str]) -> list[str]:
