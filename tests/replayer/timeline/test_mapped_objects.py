@@ -137,7 +137,7 @@ def test_an_added_attribute_has_the_value_of_the_map_after_a_load(tape: Path) ->
         replayer.verify_tape(tape, replayer.with_field_map(new.Fleet, "fleet.toml", tape))
 
 
-def test_an_added_attribute_begins_anew_at_each_load(tape: Path) -> None:
+def test_an_added_attribute_begins_again_at_each_load(tape: Path) -> None:
     """A seek backwards, or far ahead, is a load: the value of another tick would make it a desync that is none."""
     wears_out = ADDED.replace(
         "        if order is not None",

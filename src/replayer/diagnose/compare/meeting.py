@@ -251,7 +251,7 @@ class _Trial:
         except SimulationFailedError as error:
             return f"a state with another value cannot be loaded: {error.why or error}"
         if not _same(tried.state[name], values):
-            return "a load of the state sets it anew"
+            return "a load of the state sets it again"
         different = _other_difference(self._truth.state, tried.state, name)
         return None if different is None else f"a load of the state with another value changes {different}"
 

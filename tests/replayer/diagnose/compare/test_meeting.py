@@ -151,7 +151,7 @@ class Derived(Clock):
 @pytest.mark.parametrize(
     ("kind", "why"),
     [
-        (Fixed, "a load of the state sets it anew"),
+        (Fixed, "a load of the state sets it again"),
         (Choosy, "a state with another value cannot be loaded: after_restore raised ValueError: no such lever"),
         (Derived, "a load of the state with another value changes share"),
     ],
