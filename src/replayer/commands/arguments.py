@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,16 +15,13 @@ from recorder.format.blocks.block import TAG
 from recorder.format.blocks.file_header import MAGIC
 from recorder.location.tape_location import Location
 from recorder.storage.os_errors import reading
-from recorder.text import counted
 from recorder.visible_text import print_visible
 from replayer.commands.whole_of_shards import shown_place
 from replayer.playback.make_simulation import version_note
 from replayer.playback.rebuild_adapted import why_missing
 from replayer.tape.completeness import incomplete_text
 from replayer.tape.tape import STOPPED_EARLY, Tape
-from replayer.value_text import picture, plain_text
-from sim.kernel.registry import World
-from sim.kernel.state import Snapshot
+from replayer.value_text import plain_text
 
 RECORDINGS_FOLDER = "recordings"
 _START_BYTES = 1 << 16  # This much of a file shows that it is a tape, even if the file header is damaged.
@@ -117,17 +114,3 @@ def ready_tape(path: Location) -> Iterator[Tape]:
         ensure_states(opened)
         note_version(opened)
         yield opened
-
-
-def layer_picture(snapshot: Snapshot, names: Sequence[str], world: World | None, width: int) -> list[str]:
-    """Draw the first named field that has two dimensions as a map, or the world's own layer if no field is named.
-
-    Raises UsageError if there is nothing to draw.
-    """
-    maps = [snapshot[name] for name in names if snapshot[name].ndim == 2]
-    if not maps and not names and world is not None and world.picture is not None:
-        maps = [world.picture(snapshot)]
-    if not maps:
-        shapes = ", ".join(f"{name} has {counted(snapshot[name].ndim, 'dimension')}" for name in names)
-        raise UsageError("--picture needs a field of two dimensions: " + (shapes or "name one with --field"))
-    return picture(maps[0], width)

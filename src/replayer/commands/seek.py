@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from typing import Annotated
 
@@ -21,11 +20,11 @@ from replayer.commands.arguments import (
     ensure_states,
     factory_of,
     folder_beside,
-    layer_picture,
     note_losses,
     note_version,
 )
 from replayer.commands.options import DumpFolder, Json, Output, Sim, TapePath
+from replayer.commands.seek_picture import draw_layer, draw_named
 from replayer.report.difference_text import StepChanges
 from replayer.report.object_lines import ShownState
 from replayer.report.seek_text import ended_lines, print_seek, section_lines, seek_facts
@@ -79,7 +78,8 @@ def seek(
     output
         Write the complete state to this .npz file, one array per field.
     as_picture
-        Draw the world's layer as a map, or the first --field that has two dimensions.
+        Draw a map: the first --field that has two dimensions, in place of its numbers; without --field the first map
+        that replay view shows, such as that of the simulation's layers().
     as_json
         Print one JSON object.
     sim
@@ -96,9 +96,10 @@ def seek(
         snapshot, world, aux = run.state.snapshot(), world_of(run.tape), run.aux if run.tape.aux else None
         config = run.tape.meta["world"]["config"] if world is not None else {}
         ended = to_json(run.tape.outcome) if run.tape.sealed and report.tick == run.last_tick else None
+        shown, drawn = ShownState(report.tick, snapshot, names), None
+        if as_picture:
+            drawn = draw_named(snapshot, names) if names else draw_layer(run, factory_of(sim), report.tick, snapshot)
         changed = _changes(run, path, snapshot, report.tick) if changes else None
-    shown = ShownState(report.tick, snapshot, names)
-    drawn = layer_picture(snapshot, shown.fields, world, shutil.get_terminal_size().columns) if as_picture else []
     if output is not None:
         write_state_whole(output, snapshot)
     if as_json:
@@ -107,9 +108,15 @@ def seek(
         return SAME
     more = section_lines(aux) + ended_lines(ended)
     print_seek(path, report, shown.summary_lines(world, config, whole=all_rows and not names) + more)
-    lines = shown.requested_lines(whole=all_rows or not sys.stdout.isatty(), uncut=all_rows)
+    lines = shown.requested_lines(
+        whole=all_rows or not sys.stdout.isatty(), uncut=all_rows, drawn=drawn.name if drawn else None
+    )
     lines += changed.lines(whole=all_rows) if changed is not None else []
-    for line in [*(f"  {text}" for text in lines), *drawn, *([f"  written: {output}"] if output is not None else [])]:
+    for line in [
+        *(f"  {text}" for text in lines),
+        *(drawn.lines if drawn else ()),
+        *([f"  written: {output}"] if output is not None else []),
+    ]:
         print_visible(line)
     return SAME
 

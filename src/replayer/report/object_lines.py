@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -87,14 +88,17 @@ class ShownState:
         lines = [plain_text(line) for line in self._tree.lines(whole=whole)]
         return lines + [f"{name}: {text}" for name, text in self._other_fields().items()]
 
-    def requested_lines(self, *, whole: bool, uncut: bool = False) -> list[str]:
-        """The requested fields and values as lines. whole: all of their values. uncut: each of them in full."""
+    def requested_lines(self, *, whole: bool, uncut: bool = False, drawn: str | None = None) -> list[str]:
+        """The requested fields and values as lines. whole: all of their values. uncut: each of them in full.
+
+        drawn: a name of an array that is drawn as a map: its numbers are left out.
+        """
         lines: list[str] = []
         for name in self._requested:
             if name in self._found:
                 assert self._tree is not None
                 found = self._tree.lines_at(*self._found[name], whole=whole, uncut=uncut)
-                lines += [plain_text(line) for line in found]
+                lines += [plain_text(line) for line in (islice(found, 1) if name == drawn else found)]
                 continue
             if name in self._values:
                 value = self._values[name]
@@ -105,7 +109,8 @@ class ShownState:
                 )
                 continue
             lines.append(f"{name}: {describe_field(self._snapshot, name)}")
-            lines += [f"  {line}" for line in field_lines(self._snapshot[name], whole=whole)]
+            if name != drawn:
+                lines += [f"  {line}" for line in field_lines(self._snapshot[name], whole=whole)]
         return lines
 
     def requested_values(self) -> dict[str, Any]:
