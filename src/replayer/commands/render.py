@@ -162,7 +162,7 @@ def _ticks_of(tape: Tape, text: str, first: int, last: int) -> range:
 def _layers_of(cursor: ViewCursor, path: Location, names: list[str] | None) -> tuple[str, ...]:
     known = cursor.shown.names
     if not known:
-        raise UsageError(f"{path}: its state has no field of two dimensions, so there is no map to draw")
+        raise UsageError(f"{path}: its state has no field of two dimensions that is more than a list of places: no map")
     for name in names or ():
         if name not in known:
             hint = page_text(did_you_mean(name, known))

@@ -147,7 +147,7 @@ function look() {
 
 function noLayers() {
   if (state.info.layers.length) return h('div', { className: 'empty card' }, h('h2', { textContent: 'No layer is chosen' }), h('p', { textContent: 'Choose one on the left, or press 1.' }));
-  return h('div', { className: 'empty card' }, h('h2', { textContent: 'This recording has no map' }), h('p', { textContent: 'No field of its state has two dimensions. Its values are listed here, and any number can be drawn as a curve.' }));
+  return h('div', { className: 'empty card' }, h('h2', { textContent: 'This recording has no map' }), h('p', { textContent: 'No field of its state has two dimensions and more than three columns. Its values are listed here, and any number can be drawn as a curve.' }));
 }
 
 function setLayer(name, isOn) {

@@ -19,6 +19,10 @@ from sim.kernel.state import Snapshot
 Array = npt.NDArray[Any]
 
 SIDE_CELLS_MIN = 2  # Of both sides of a map: less is a list of numbers.
+LIST_COLUMNS_MAX, LIST_ROWS_MIN = (
+    3,
+    16,
+)  # That few columns of so many rows are places or a list, in either order of axes.
 PLANES_MAX = 8  # Of an array with more than two dimensions.
 LAYERS_MAX = 64
 PICTURE = "picture"  # The layer of render().
@@ -132,12 +136,17 @@ def _are_among(paths: Collection[str], wanted: Collection[str]) -> bool:
 
 def _planes(name: str, array: Array) -> dict[str, Array]:
     """The last two axes of an array as maps; several if it has more axes."""
-    if array.ndim < 2 or array.dtype.kind not in "biuf" or min(array.shape[-2:]) < SIDE_CELLS_MIN or not array.size:
+    if array.ndim < 2 or array.dtype.kind not in "biuf" or not array.size or not _has_sides_of_map(array):
         return {}
     planes = array.reshape(-1, *array.shape[-2:])
     if len(planes) == 1:
         return {name: planes[0]}
     return {f"{name}[{index}]": plane for index, plane in enumerate(planes[:PLANES_MAX])}
+
+
+def _has_sides_of_map(array: Array) -> bool:
+    less, more = sorted(array.shape[-2:])
+    return less >= SIDE_CELLS_MIN and not (less <= LIST_COLUMNS_MAX and more >= LIST_ROWS_MIN)
 
 
 def _map_paths(snapshot: Snapshot) -> list[str]:
