@@ -148,7 +148,10 @@ def _unknown_text(explanation: PartyExplanation) -> str:
     if explanation.is_reproduced:
         if explanation.tests:
             return "the two parties give different states, and none of their differences decides alone about that"
-        return "the two parties give different states, and no difference between them was found"
+        return (
+            "the two parties give different states; in what was compared (inputs, arguments of the constructor, modules, "
+            "files that their Python code opened, given environment variables) no difference was found"
+        )
     gives = [LABELS[number] for number in (0, 1) if explanation.is_recorded(number)]
     named = f"that of tape {gives[0]}" if gives else "which is on neither tape"
     return (
@@ -169,7 +172,7 @@ def _named(factor: Factor) -> str:
         "inputs": f"the inputs of {factor.name}",
         "argument": f"the constructor's argument {factor.name}",
         "configuration": f"the configuration's entry {factor.name}",
-        "file": f"the content of the file {factor.name}, which is read while the simulation is made",
+        "file": f"the content of the file {factor.name}, {factor.remark}",
         "module": f"the module {factor.name}",
         "factory": "the simulation",
         "variable": f"the environment variable {factor.name}",

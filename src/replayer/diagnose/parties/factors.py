@@ -16,6 +16,11 @@ from replayer.tape.tape import Tape
 
 TextPair = tuple[str, str]
 _TEXT_CHARS_MAX = 120
+READ_AT = {
+    "import": "which is read while modules are imported",
+    "construction": "which is read while the simulation is made",
+    "step": "which is read by a step",
+}
 WHOLES = ("factory", "interpreter")  # Kinds that contain others, which are tested first.
 
 
@@ -27,6 +32,7 @@ class Factor:
         kind: "inputs", "argument", "configuration", "file", "module", "variable", "factory", "interpreter" or "together".
         name: of the argument, the module and so on.
         texts: for people: what A has, and what B has.
+        remark: what else is said of it; empty without one.
         files: of a module, the files that differ, and of a file it: the path of A and that of B.
         parts: of "together", the differences that are given at once.
         give: returns a party with what the first (0) or the second party (1) has.
@@ -38,6 +44,7 @@ class Factor:
     give: Callable[[Party, int], Party]
     files: tuple[TextPair, ...] = ()
     parts: tuple[Factor, ...] = ()
+    remark: str = ""
 
 
 def together(factors: list[Factor]) -> Factor:
@@ -163,7 +170,7 @@ def is_installed(path: str) -> bool:
 
 
 def _files(first: Made, second: Made) -> list[Factor]:
-    """Files of one name and of different content that the making of each party's simulation reads."""
+    """Files of one name and of different content that each party's simulation reads."""
     named = [_by_name(made.files) for made in (first, second)]
     factors = []
     for name in named[0].keys() & named[1].keys():
@@ -173,7 +180,9 @@ def _files(first: Made, second: Made) -> list[Factor]:
         texts = [
             f"{shown_path(path)} (read at {made.files[path]})" for path, made in zip(pair, (first, second), strict=True)
         ]
-        factors.append(Factor("file", name, (texts[0], texts[1]), _give_file(pair), (pair,)))
+        stages = {made.stages.get(path, "construction") for path, made in zip(pair, (first, second), strict=True)}
+        remark = READ_AT[stages.pop()] if len(stages) == 1 else "which both read"
+        factors.append(Factor("file", name, (texts[0], texts[1]), _give_file(pair), (pair,), remark=remark))
     return sorted(factors, key=lambda one: one.name)
 
 

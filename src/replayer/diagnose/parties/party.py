@@ -48,7 +48,7 @@ class Party:
         arguments: constructor arguments that replace those of the factory, by name, as Python literals.
         config: entries that replace those of a registered world's configuration.
         modules: for modules that come from another place: the name and the path of the file or folder.
-        files: for files that its making reads, by full path: the path of the file that is opened in its place.
+        files: for files that it reads, by full path: the path of the file that is opened in its place.
     """
 
     label: str
@@ -76,7 +76,8 @@ class Made:
         versions: of the outermost of these, where they state one.
         early: the outermost modules that were loaded before the simulation was.
         python: the version of the interpreter.
-        files: that the user's code read while it was made: the lines that opened them, by full path.
+        files: that the user's code read up to the end of the step: the lines that opened them, by full path.
+        stages: when each of these was first read: "import", "construction" or "step".
     """
 
     class_name: str | None
@@ -86,3 +87,9 @@ class Made:
     early: list[str]
     python: str
     files: dict[str, str] = attrs.field(factory=dict)
+    stages: dict[str, str] = attrs.field(factory=dict)
+
+    def with_files(self, files: Mapping[str, str], stage: str) -> Made:
+        """Add files that were read at a later stage, unless an earlier one read them."""
+        new = {path: stage for path in files if path not in self.files}
+        return attrs.evolve(self, files={**files, **self.files}, stages={**self.stages, **new})

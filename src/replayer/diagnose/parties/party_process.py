@@ -61,15 +61,18 @@ def main() -> None:
 
 def _done(job: dict[str, Any]) -> dict[str, Any]:
     _use_modules(job)
-    factory: Factory | None = load_factory(job["sim"]) if job["sim"] is not None else None
+    files, imports = GivenFiles(job["files"]), ReadWatch(is_users)
+    files.use()  # Before the import: modules read files, too.
+    factory: Factory | None = None
+    if job["sim"] is not None:
+        with imports.watching(functions=False):
+            factory = load_factory(job["sim"])
     with Tape(job["tape"]) as tape, Tape(job["frames"]) as frames:
         if factory is None and job["config"]:
             factory = _configured(tape, job["config"])
         if job["arguments"]:
             replace_arguments(job["class_name"], job["arguments"])
-        files = GivenFiles(job["files"])
-        files.use()
-        side = _Side(tape, frames, factory, job["tick"], NewThreads(), files)
+        side = _Side(tape, frames, factory, job["tick"], NewThreads(), files, read_files(imports.reads))
         if job["tick"] == tape.first_tick:
             return {"runs": [side.beginning()]}
         before = snapshot_from_plain(job["before"]) if job["before"] is not None else side.state_before()
@@ -124,6 +127,7 @@ class _Side:
     tick: int
     threads: NewThreads
     files: GivenFiles
+    read_at_import: dict[str, str]
 
     def state_before(self) -> Snapshot:
         """The state at the tick before, with the recorded hash. Raises as Cursor.seek."""
@@ -146,6 +150,7 @@ class _Side:
 
         def make() -> dict[str, Any]:
             simulation, made = self._made()
+            self._ensure_opened()
             return {"start": None, "hash": simulation.state.hash(), "made": attrs.asdict(made), "raised": None}
 
         return _copied(make)
@@ -154,14 +159,18 @@ class _Side:
         """Run the step, untraced, on an instance that ran from the tick start; None: one that is put before it."""
 
         def step() -> dict[str, Any]:
-            cursor, made, why = self._placed(before, start)
-            if cursor is None:
-                return {"start": start, "gave_up": why}
-            raised = None
-            try:
-                cursor.simulation.step(self.frames.frame(self.tick).inputs)
-            except Exception as error:  # noqa: BLE001 - the error of a step is part of its result
-                raised = raised_text("the step", error)
+            reads = ReadWatch(is_users)
+            with reads.watching(functions=False):
+                cursor, made, why = self._placed(before, start)
+                if cursor is None:
+                    return {"start": start, "gave_up": why}
+                raised = None
+                try:
+                    cursor.simulation.step(self.frames.frame(self.tick).inputs)
+                except Exception as error:  # noqa: BLE001 - the error of a step is part of its result
+                    raised = raised_text("the step", error)
+            self._ensure_opened()
+            made = made.with_files(read_files(reads.reads), "step")
             state_hash = cursor.state.hash() if raised is None else None
             made = attrs.evolve(made, modules=_modules(), versions=_versions(_modules()))  # Steps import, too.
             return {"start": start, "hash": state_hash, "raised": raised, "made": attrs.asdict(made)}
@@ -205,22 +214,26 @@ class _Side:
         reads = ReadWatch(is_users)
         with ConstructorWatch() as watch, reads.watching(functions=False):
             simulation = make_simulation(self.tape, self.factory)
-        if unopened := self.files.unopened():
-            raise ValueError(
-                f"{shown_path(unopened[0])} was not opened by Python code, so that no other one can be given"
-            )
         subject = subject_of(simulation)
         kind = type(subject)
         modules = _modules()
-        return simulation, Made(
+        made = Made(
             f"{kind.__module__}:{kind.__qualname__}",
             watch.arguments_of(subject),
             modules,
             _versions(modules),
             _EARLY,
             platform.python_version(),
-            read_files(reads.reads),
         )
+        made = made.with_files(self.read_at_import, "import").with_files(read_files(reads.reads), "construction")
+        return simulation, made
+
+    def _ensure_opened(self) -> None:
+        """Raise ValueError if a file was given in place of another that was not opened."""
+        if unopened := self.files.unopened():
+            raise ValueError(
+                f"{shown_path(unopened[0])} was not opened by Python code, so that no other one can be given"
+            )
 
 
 def _copied(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:

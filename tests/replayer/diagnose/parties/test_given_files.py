@@ -129,3 +129,62 @@ def test_a_file_that_a_constructor_reads_is_named_with_its_line(capsys: pytest.C
     assert "cause: the content of the file prices.csv, which is read while the simulation is made" in printed
     assert "(read at given_market.py:12)" in printed
     assert "A with what B has there gives what B gives" in printed
+
+
+STEP_READS = """
+import json, pathlib
+
+class Market:
+    def __init__(self):
+        self.coins = 9
+
+    def step(self, inputs):
+        self.coins += json.loads(pathlib.Path(__file__).with_name("prices.json").read_text())
+"""
+IMPORT_READS = """
+import json, pathlib
+
+PRICE = json.loads(pathlib.Path(__file__).with_name("prices.json").read_text())
+
+class Market:
+    def __init__(self):
+        self.coins = 9
+
+    def step(self, inputs):
+        self.coins += PRICE
+"""
+
+
+def test_a_file_is_of_the_first_stage_that_reads_it() -> None:
+    """A step that reads again what the constructor read changes nothing."""
+    first = made().with_files({"/a": "a.py:1"}, "construction")
+    later = first.with_files({"/a": "a.py:9", "/b": "a.py:10"}, "step")
+    assert later.files == {"/a": "a.py:1", "/b": "a.py:10"}
+    assert later.stages == {"/a": "construction", "/b": "step"}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("code", "stage"),
+    [(STEP_READS, "read by a step"), (IMPORT_READS, "read while modules are imported")],
+    ids=["step", "import"],
+)
+def test_a_file_that_the_step_or_an_import_reads_is_named(
+    code: str, stage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is given to the other party, as a file is that a constructor reads."""
+    monkeypatch.chdir(tmp_path)
+    for place, price in (tmp_path, 3), (tmp_path / "other", 4):
+        place.mkdir(exist_ok=True)
+        (place / "given_market.py").write_text(code)
+        (place / "prices.json").write_text(str(price))
+        record = (
+            'import recorder, given_market\nwith recorder.record(given_market.Market(), "run.tape", trial_ms=0) as t:\n'
+        )
+        subprocess.run([sys.executable, "-c", f"{record}    t.step(None)\n"], check=True, cwd=place)
+    sims = "--sim given_market:Market --other-sim given_market:Market --other-path other"
+    assert run(replayer.commands.main.main, f"explain run.tape other/run.tape {sims}") == 1
+    printed = capsys.readouterr().out
+    assert f"cause: the content of the file prices.json, which is {stage}: " in printed
+    assert "A with what B has there gives what B gives" in printed
+    assert "no difference" not in printed
