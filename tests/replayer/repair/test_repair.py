@@ -259,6 +259,32 @@ def test_chained_hashes_without_meta(tmp_path: Path) -> None:
 
 
 @pytest.mark.share(1)
+@pytest.mark.filterwarnings("ignore::recorder.errors.IncompleteTapeWarning")
+@pytest.mark.parametrize("lost", ["header", "header and keyframe"])
+def test_chained_hashes_without_meta_and_without_a_header(tmp_path: Path, lost: str) -> None:
+    """The frames alone tell then that they have chained hashes. Found by the model, where a keyframe was lost, too."""
+    path, target = tmp_path / "run.tape", tmp_path / "new.tape"
+    with Recorder(path, herd := Herd(), mode="changes", hashes="changes", keyframe_interval_ticks=5) as tape:
+        states = [herd.state.hash()]
+        for _ in range(12):
+            tape.step(None)
+            states.append(herd.state.hash())
+    blocks = Reader(path.read_bytes()).blocks
+    spoil(path, block_at(blocks, META, 0))
+    if lost == "header and keyframe":
+        spoil(path, next(block for block in blocks if block.kind in (FULL, DELTA) and block.first_tick == 5))
+    data = bytearray(path.read_bytes())
+    data[:64] = bytes(64)
+    path.write_bytes(data)
+    for tape_path in (path, target):
+        with replayer.open(tape_path, world=Herd) as run:
+            assert run.tape.recording.recorded_hashes.has_hash_chain
+            assert [run[tick].hash() for tick in range(13)] == states
+        if tape_path == path:
+            repair_tape(path, target, Herd)
+
+
+@pytest.mark.share(1)
 @pytest.mark.parametrize("spoilt", [0, 1])
 def test_of_two_keyframes_of_a_tick_the_one_that_can_be_read_counts(tmp_path: Path, spoilt: int) -> None:
     """A resume at tick 0 writes its full keyframe again. The frames that lead away from there are lost, too."""

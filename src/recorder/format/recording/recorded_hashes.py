@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from recorder.errors import CorruptError, MissingTickError, TornError
 from recorder.format.blocks.file_header import LINKED
 from recorder.format.blocks.hash_chain import identity_of
@@ -18,9 +20,15 @@ class RecordedHashes:
 
     @property
     def has_hash_chain(self) -> bool:
-        """True if frames may have links in place of state hashes."""
+        """True if frames may have links in place of state hashes: headers say so, or the frames if no header is left."""
         headers = [segment.contents.header for segment in self._reader.segments]
-        return any(header is not None and header.incompatible & LINKED for header in headers)
+        known = [header for header in headers if header is not None]
+        return any(header.incompatible & LINKED for header in known) if known else self._is_any_frame_linked
+
+    @functools.cached_property
+    def _is_any_frame_linked(self) -> bool:
+        summaries = [part.summary for segment in self._reader.segments for part in segment.parts]
+        return any(self.is_chained(tick) for one in summaries for tick in range(one.first_tick, one.last_tick + 1))
 
     def recorded_hash(self, tick: int) -> int | None:
         """The recorded hash of the state at tick; None if only a link is recorded. Raises as frame and snapshot do."""
