@@ -30,6 +30,7 @@ from replayer.datasets.build import (
 from replayer.datasets.functions import Setting
 from replayer.datasets.manifest import PARTS_FORMAT
 from replayer.datasets.parts.run_parts import run_parts
+from replayer.datasets.parts.warn_losses import warn_of_manifest
 from replayer.datasets.parts.worker import PartRecord
 from replayer.datasets.plan import (
     DatasetPart,
@@ -162,7 +163,8 @@ def extract(
     recorder.processes.pool. engine: "ray", "ray:ADDRESS" or a RayEngine runs them there, in a folder that all machines share;
     jobs as for verify_tape. wanted: see Request.
 
-    Raises ExtractionError for a request that cannot be met, OSError, and as opening a tape and making its simulation do.
+    Warns with an ExtractionWarning of each tape of which rows are missing. Raises ExtractionError for a request that cannot
+    be met, OSError, and as opening a tape and making its simulation do.
     """
     request = wanted["request"] if "request" in wanted else Request(**wanted)
     ensure_rate(fps, file_format)
@@ -251,6 +253,7 @@ def _extract(
     manifest |= {"tables": dict(sorted(tables.items())), "missing": missing, "command": list(command)} | about
     manifest["problems"] = [problem for record in records for problem in record.problems]
     building.finish(manifest)
+    warn_of_manifest(manifest)
     return Extraction(building.target, manifest, _code(inspected, records))
 
 

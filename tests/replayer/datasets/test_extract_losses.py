@@ -18,6 +18,7 @@ from recorder.exit_codes import CORRUPT, DIFFERS, INCOMPLETE, UNREADABLE
 from recorder.format.blocks.block import HEADER_BYTES
 from replayer.datasets import plan
 from replayer.datasets.extract import extract
+from replayer.datasets.request import ExtractionWarning
 
 from oracle.command_lines import assert_one_line, run
 from oracle.live_runs import record_live
@@ -79,6 +80,7 @@ def test_of_a_damaged_tape_the_intact_ticks_are_extracted(path: Path) -> None:
 
 
 @pytest.mark.seldom(0.3)
+@pytest.mark.filterwarnings("ignore::replayer.datasets.request.ExtractionWarning")
 def test_ticks_at_either_end_whose_blocks_are_not_found_are_listed_as_missing(path: Path) -> None:
     """A damaged header hides a block: only the seal states that the tape had more ticks."""
     live = record_live(path, Walkers(4), [None] * TICKS, keyframe_interval_ticks=7, full_every=2, blame="none")
@@ -122,7 +124,10 @@ class Astray(Walkers):
 
 def test_of_a_desync_only_what_the_run_had(path: Path, capsys: Any) -> None:
     live = record_live(path, Walkers(4), [None] * TICKS, keyframe_interval_ticks=7)
-    made = extract(path, "out", world=Astray, tables="states")
+    said = "missing: run.tape, ticks 1 to 6: desync: the state at tick 1 differs .*and 6 more ranges: manifest"
+    with pytest.warns(ExtractionWarning, match=said) as warned:
+        made = extract(path, "out", world=Astray, tables="states")
+    assert len(warned) == 1
     there = assert_accounted(made, live, TICKS)
     assert made.code == DIFFERS
     assert {0, 7, 14, 56} <= there  # Keyframes are the run's.
@@ -145,6 +150,7 @@ class Failing(Walkers):
             raise ValueError("too far")
 
 
+@pytest.mark.filterwarnings("ignore::replayer.datasets.request.ExtractionWarning")
 def test_a_simulation_that_fails_gives_what_comes_before(path: Path) -> None:
     live = record_live(path, Walkers(1), [None] * TICKS, keyframe_interval_ticks=7)
     made = extract(path, "out", world=Failing, tables="states")
@@ -153,6 +159,7 @@ def test_a_simulation_that_fails_gives_what_comes_before(path: Path) -> None:
     assert "too far" in made.manifest["missing"][0]["why"]
 
 
+@pytest.mark.filterwarnings("ignore::replayer.datasets.request.ExtractionWarning")
 def test_pairs_do_not_reach_over_what_is_missing(path: Path) -> None:
     inputs = [[[1, tick]] for tick in range(TICKS)]
     live = record_live(path, Walkers(4), inputs, keyframe_interval_ticks=7)

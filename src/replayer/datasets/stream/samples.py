@@ -26,6 +26,7 @@ import attrs
 from recorder.processes.inline_pool import InlinePool, local_pool
 from replayer.datasets.extract import make_task
 from replayer.datasets.parts.kept_tape import KeptTape, KeptTapes
+from replayer.datasets.parts.warn_losses import warn_of_samples
 from replayer.datasets.parts.worker import Losses, rows_of_part
 from replayer.datasets.plan import DatasetPart, TapeInput, inspect_tapes, make_parts
 from replayer.datasets.plan_transitions import columns_to_plain, plan_transitions
@@ -167,7 +168,8 @@ class Samples:
     Attributes:
         order: of the rows. epoch: of the next iteration.
         sources: the tapes. notes: a sentence for each tape left out, and one if they are of different environments.
-        missing: the missing samples of the last iteration so far, each with the name of its tape.
+        missing: the missing samples of the last iteration so far, each with the name of its tape. The first one of each tape is
+            also an ExtractionWarning.
     """
 
     def __init__(
@@ -334,7 +336,9 @@ class Samples:
             yield self._chosen(block)
         for missing in losses.missing:
             if (source.name, missing) not in self.missing:  # Neighbouring parts share a sample.
+                before = tuple(self.missing)
                 self.missing.append((source.name, missing))
+                warn_of_samples(source.name, missing, before)
 
     def _chosen(self, block: Block) -> Block:
         """Return the requested columns. Raises ExtractionError for an unknown one."""

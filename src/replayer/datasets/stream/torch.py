@@ -135,7 +135,11 @@ class TapeDataset(IterableDataset):  # type: ignore[misc]
         for row in itertools.islice(rows, (turn - given) % turns, None, turns):
             yield {name: to_tensor(value) for name, value in row.items()}
         if get_worker_info() is not None:
+            warned = set[str]()
             for name, missing in rows.missing:
+                if name not in warned:  # The rows have warned of the first one of each tape.
+                    warned.add(name)
+                    continue
                 # The list of missing samples ends with the worker; a warning reaches the main process.
                 text = f"{name}: ticks {missing.first_tick:,} to {missing.last_tick:,} are left out: {missing.why}"
                 warn_user(text, UserWarning)

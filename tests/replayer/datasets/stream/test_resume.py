@@ -204,6 +204,7 @@ class Faulty(Walkers):
         self.state["x"][3] += 1
 
 
+@pytest.mark.filterwarnings("ignore::replayer.datasets.request.ExtractionWarning")
 def test_rows_that_can_no_longer_be_made_are_an_error(folder: Path) -> None:
     """A simulation that has changed since then must not lead to a different rest."""
     path = folder / "walkers.tape"

@@ -16,7 +16,7 @@ import pytest
 import replayer
 from recorder.format.blocks.block import BlockKind
 from replayer.datasets.extract import extract
-from replayer.datasets.request import ExtractionError
+from replayer.datasets.request import ExtractionError, ExtractionWarning
 from replayer.datasets.stream.shuffle_buffer import ShuffleBuffer, in_batches
 from sim import Field, Schema, State
 
@@ -200,14 +200,16 @@ def test_missing_samples_are_left_out_and_reported(walkers: tuple[Path, Live, li
     frames = [block for block in all_blocks(path) if block.kind == BlockKind.FRAMES]
     (tmp_path / "hurt.tape").write_bytes(destroy(path.read_bytes(), frames[len(frames) // 2], "payload"))
     rows = replayer.samples(tmp_path / "hurt.tape", world=Walkers, table="states", fields="x", shard=(0, 1))
-    found = {int(row["tick"]): row["x"] for row in rows}
+    with pytest.warns(ExtractionWarning, match=r"missing: .*hurt.tape, ticks .*rows.missing lists all") as warned:
+        found = {int(row["tick"]): row["x"] for row in rows}
+    assert len(warned) == 1
     missing = [tick for _, one in rows.missing for tick in range(one.first_tick, one.last_tick + 1)]
     assert missing
     assert sorted([*found, *missing]) == list(range(TICKS + 1))
     assert all(np.array_equal(x, live[tick][2]["x"]) for tick, x in found.items())
     assert {name for name, _ in rows.missing} == {str(tmp_path / "hurt.tape")}
-    for _ in rows:  # Told of one iteration, not of all.
-        pass
+    with pytest.warns(ExtractionWarning, match="missing"):
+        assert len(list(rows)) == len(found)  # Told of one iteration, not of all.
     assert len([tick for _, one in rows.missing for tick in range(one.first_tick, one.last_tick + 1)]) == len(missing)
 
 
@@ -223,7 +225,9 @@ class Astray(Walkers):
 def test_no_row_is_of_a_state_that_the_run_did_not_have(walkers: tuple[Path, Live, list[Any]]) -> None:
     path, live, _ = walkers
     rows = replayer.samples(path, world=Astray, table="states", fields="x")
-    found = {int(row["tick"]): row["x"] for row in rows}
+    said = "walkers.tape, ticks 50 to 53: desync: the state at tick 50 differs from the recorded one"
+    with pytest.warns(ExtractionWarning, match=said):
+        found = {int(row["tick"]): row["x"] for row in rows}
     assert all(np.array_equal(x, live[tick][2]["x"]) for tick, x in found.items())
     assert set(range(TICKS + 1)) - set(found) == {50, 51, 52, 53}  # At 54 is a keyframe.
     assert [(one.first_tick, one.last_tick, one.is_desync) for _, one in rows.missing] == [(50, 53, True)]

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from optional_packages import lazily
 
+from replayer.datasets.request import ExtractionWarning
+
 from oracle.live_runs import Live, record_live
 from small_worlds import Herd, Walkers
 
@@ -101,11 +103,12 @@ def test_a_worker_warns_of_what_is_missing(walkers: tuple[Path, Live], tmp_path:
     data[len(data) // 2] ^= 0x40
     (tmp_path / "hurt.tape").write_bytes(data)
     hurt = dataset(tmp_path / "hurt.tape")
-    found = ticks_of(hurt)
+    with pytest.warns(ExtractionWarning, match=r"missing: .*hurt.tape, ticks"):
+        found = ticks_of(hurt)
     missing = [tick for _, one in hurt.samples.missing for tick in range(one.first_tick, one.last_tick + 1)]
     assert missing
     assert sorted(found + missing) == list(range(TICKS + 1))
-    with pytest.warns(UserWarning, match=r"hurt.tape: ticks .* are left out"):
+    with pytest.warns(UserWarning, match=r"missing: .*hurt.tape, ticks"):
         _in_worker(hurt)
 
 

@@ -226,6 +226,7 @@ class Warmer(Pond):
             self.state["energy"][0] += 1
 
 
+@pytest.mark.filterwarnings("ignore::replayer.datasets.request.ExtractionWarning")
 def test_a_desync_of_the_simulation_itself_leaves_out_rows_as_elsewhere(tmp_path: Path) -> None:
     """It differs also where no method is asked; the rows before and after it are exact."""
     rows = recorded_pond(tmp_path / "run.tape", Pond)

@@ -165,6 +165,7 @@ def test_samples_cut_chunks_at_the_same_rows(tmp_path: Path, monkeypatch: Any) -
     assert quick != sorted(quick)
 
 
+@pytest.mark.filterwarnings("ignore::replayer.datasets.request.ExtractionWarning")
 def test_a_difference_that_passes_is_noticed_where_each_state_is_compared(tmp_path: Path, monkeypatch: Any) -> None:
     """Rows up to it are there, those after it up to the next keyframe are not. Sampled proofs need not see it."""
     rows = walks(tmp_path / "run.tape")
@@ -181,6 +182,7 @@ def test_a_difference_that_passes_is_noticed_where_each_state_is_compared(tmp_pa
 
 
 @pytest.mark.parametrize("proof", ["ticks", "sampled"])
+@pytest.mark.filterwarnings("ignore::replayer.datasets.request.ExtractionWarning")
 def test_no_row_is_of_a_state_that_differs(proof: str, tmp_path: Path, monkeypatch: Any) -> None:
     """A difference that lasts until the next state that is compared: the way step by step finds the tick."""
     rows = walks(tmp_path / "run.tape", 30)

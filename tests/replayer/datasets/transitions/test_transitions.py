@@ -224,6 +224,7 @@ def test_calls_that_raised_are_no_transitions(tmp_path: Path, monkeypatch: Any) 
         assert tape.call(raised[0]).action == 8
 
 
+@pytest.mark.filterwarnings("ignore::replayer.datasets.request.ExtractionWarning")
 def test_steps_before_the_first_reset_on_the_tape_are_reported(tmp_path: Path) -> None:
     """They are left out, since their episode is unknown, and the data set is incomplete."""
     inner = gymnasium.make("CartPole-v1")
