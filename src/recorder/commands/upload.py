@@ -17,7 +17,7 @@ from recorder.console.argument_types import LocalPath
 from recorder.console.output import print_json, say, say_on_stderr
 from recorder.exit_codes import INCOMPLETE, SAME, UsageError
 from recorder.location.tape_location import tape_location
-from recorder.location.tape_url import TapeUrl
+from recorder.location.tape_url import TapeUrl, is_url
 from recorder.processes.interpreter import module_program, start_python, with_module_path
 from recorder.storage.open_tape import is_locked
 from recorder.storage.os_errors import reading
@@ -36,7 +36,12 @@ def to_url(_: object, tokens: object) -> TapeUrl:
     assert isinstance(token, Token)
     found = tape_location(token.value)
     if not isinstance(found, TapeUrl):
-        raise ValueError(f"expected a URL such as s3://bucket/run.tape, got {token.value!r}.")  # noqa: TRY004 - as cyclopts expects
+        why = (
+            f"{found} is on this machine: copy the tape, with all its files"
+            if is_url(token.value)
+            else "this is a path"
+        )
+        raise ValueError(f"expected a URL such as s3://bucket/run.tape, got {token.value!r}; {why}.")  # noqa: TRY004 - as cyclopts expects
     return found
 
 

@@ -26,9 +26,12 @@ def tape_location(path: str | os.PathLike[str]) -> Location:
     text = os.fspath(path)
     if not isinstance(text, str):
         return Path(path)  # Raises TypeError, as it does for all bytes.
-    if isinstance(path, PurePath):
-        if (eaten := _EATEN.match(text)) is not None and not os.path.lexists(eaten[0]):
+    if (eaten := _EATEN.match(text)) is not None and not os.path.lexists(eaten[0]):
+        if isinstance(path, PurePath):
             raise ValueError(f"{text}: a Path cannot hold a URL, it removes a slash: give the URL as a text")
+        start = f"{eaten[1]}:{'///' if eaten[1] == 'file' else '//'}"
+        raise ValueError(f"{text}: expected {start} at the beginning of a URL: {start}{text[eaten.end() :]}")
+    if isinstance(path, PurePath):
         return Path(path)
     if not is_url(text):
         return Path(text)

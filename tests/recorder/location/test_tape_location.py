@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
+from typing import Any
 
 import pytest
+from optional_packages import needs
 
 from recorder.location.tape_location import tape_location
 from recorder.location.tape_url import TapeUrl, shown_url
 from recorder.text import shown_path
+from replayer.commands.main import main
+
+from oracle.command_lines import run
 
 
 @pytest.mark.parametrize(
@@ -52,6 +57,28 @@ def test_a_url_without_a_name_is_refused(text: str) -> None:
 def test_a_path_that_ate_a_slash_is_named() -> None:
     with pytest.raises(ValueError, match="a Path cannot hold a URL"):
         tape_location(Path("s3://bucket/run.tape"))
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"), [("memory:/runs/a.tape", "memory://runs/a.tape"), ("file:/runs/a.tape", "file:///runs/a.tape")]
+)
+@pytest.mark.parametrize(
+    "command", ["info", "ls", "verify", "view", "extract -o data", "plot", "tree", "cut -o part.tape"]
+)
+def test_a_text_with_one_slash_is_refused_in_one_line(text: str, meant: str, command: str, capsys: Any) -> None:
+    assert run(main, f"{command} {text}") == 2
+    assert (
+        capsys.readouterr().err
+        == f"error: {text}: expected {meant.removesuffix('runs/a.tape')} at the beginning of a URL: {meant}\n"
+    )
+
+
+def test_of_a_store_in_memory_a_command_says_that_it_is_its_own(capsys: Any) -> None:
+    needs("fsspec")
+    assert run(main, "info memory://nowhere/run.tape") == 2
+    assert capsys.readouterr().err == (
+        "error: memory://nowhere/run.tape: No such file or directory (memory:// has only what this process put there)\n"
+    )
 
 
 def test_a_folder_with_the_name_of_a_scheme_is_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

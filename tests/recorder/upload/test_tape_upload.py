@@ -124,7 +124,11 @@ def test_another_tape_is_not_replaced(tmp_path: Path, capsys: pytest.CaptureFixt
     ("line", "text"),
     [
         ("upload run.tape counted://runs/a.tape", "run.tape: No such file or directory"),
-        ("upload run.tape copy.tape", "expected a URL such as s3://bucket/run.tape, got 'copy.tape'"),
+        ("upload run.tape copy.tape", "expected a URL such as s3://bucket/run.tape, got 'copy.tape'; this is a path"),
+        (
+            "upload run.tape file:///a/copy.tape",
+            "got 'file:///a/copy.tape'; /a/copy.tape is on this machine: copy the tape",
+        ),
         ("run quiet-meadow -o run.tape --upload copy.tape", "expected a URL such as s3://bucket/run.tape"),
         ("run quiet-meadow -o run.tape --upload nosuch://a/b", "the scheme nosuch:// is not known"),
         ("run quiet-meadow -o run.tape --keep 60s --upload counted://runs/a.tape", "--keep removes old ones"),

@@ -56,9 +56,9 @@ class UrlFiles:
                 return version_at(url)
             except PermissionError:
                 # Stores that hide their listing answer so for any name that they do not have.
-                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), url.shown) from None
+                raise _no_file(url) from None
         if (version := self._listed.get(url.name)) is None:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), url.shown)
+            raise _no_file(url)
         return version, b""
 
     def following(self) -> Sequence[int]:
@@ -95,3 +95,9 @@ class UrlFiles:
         except (FileNotFoundError, PermissionError):
             return False
         return True
+
+
+def _no_file(url: TapeUrl) -> FileNotFoundError:
+    """The error for a file that does not exist; a store in memory is empty in each new process."""
+    note = " (memory:// has only what this process put there)" if url.scheme == "memory" else ""
+    return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT) + note, url.shown)
