@@ -6,7 +6,7 @@ import traceback
 from pathlib import Path
 
 STEP_RAISED = "the step raised "  # How raised_text begins for a step.
-_OURS = ("recorder", "replayer", "sim.kernel")
+_OURS = ("recorder", "replayer", "sim.kernel", "sim.adapters")
 
 
 def raised_text(what: str, error: BaseException) -> str:

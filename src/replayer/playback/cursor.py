@@ -24,6 +24,7 @@ from recorder.format.recording.recording import Recording
 from recorder.reopen.state_check import StateCheck
 from replayer.playback.inert_simulation import StatesOnly
 from replayer.playback.near_states import NEAR_BYTES_MAX, NearStates
+from replayer.playback.rebuild_adapted import why_not_taken
 from replayer.tape.tape import Tape
 from sim.kernel.exactness import Level
 from sim.kernel.registry import UnknownWorldError
@@ -205,7 +206,8 @@ class Cursor:
             restore(self.simulation, snapshot)
         except Exception as error:
             what = "load" if isinstance(self.simulation, ArenaOfSaved) else "after_restore"
-            raise SimulationFailedError(tick, raised_text(what, error)) from error
+            why = why_not_taken(self.tape.meta, error) or raised_text(what, error)
+            raise SimulationFailedError(tick, why) from error
         self.tick = tick
         self._begin_check()
 

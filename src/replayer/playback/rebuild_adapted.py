@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from recorder.factory_spec import sim_option
 from replayer.playback.inert_simulation import StatesOnly
-from sim.adapters.interface.adapter_registry import NoAdapterError, NotCapturedError
+from sim.adapters.interface.adapter_registry import MissingPartError, NoAdapterError, NotCapturedError
 from sim.kernel.registry import UnknownWorldError
 from sim.kernel.schema import Layout
+
+LAYERS_SHOWN = 8  # Of an environment, in a message; a vector has those of each of its environments.
 
 
 def make_adapted(meta: Mapping[str, Any], layout: Layout | None) -> Any:
@@ -41,7 +43,41 @@ def _hint(meta: Mapping[str, Any]) -> str:
         case {"subject": {"id": str(name)}}:  # Its class alone would lack the wrappers.
             made = f"import the package that registers it, then gymnasium.make({name!r}), with the wrappers of the recording"
             return f" ({made}), world=… in Python or --sim module:factory on the command line"
+        case {"subject": {"layers": [_, _, *_] as layers}}:
+            made = f"with its wrappers, outermost first: {_layers_text(layers)}"
+            return f" that makes it {made}; world=… in Python or --sim module:factory on the command line"
     return f", world=… in Python or {sim_option(recorded)} on the command line"
+
+
+def _layers_text(layers: Sequence[Any]) -> str:
+    named = ", ".join(map(str, layers[:LAYERS_SHOWN]))
+    return named if len(layers) <= LAYERS_SHOWN else f"{named}, …"
+
+
+def why_not_taken(meta: Mapping[str, Any], error: BaseException) -> str | None:
+    """Why an environment does not take the states of a tape: it has other wrappers, or is another one.
+
+    None for any other error, and any other object than an environment.
+    """
+    match meta.get("adapter"):
+        case {"subject": {"layers": list(layers), **subject}} if isinstance(error, MissingPartError):
+            made = [name for name in error.made if name.partition(".")[0] != "result"]
+        case _:
+            return None
+    difference = f"the tape was recorded from {_layers_text(layers)}, and what was given makes {_layers_text(made)}"
+    if _can_be_rebuilt(meta):
+        name = subject.get("id") or subject.get("vector")
+        return f"{difference}: leave --sim (world= in Python) out, the tape's {name} is registered and made without it"
+    return f"{difference}: give the function that makes it with its wrappers, outermost first"
+
+
+def _can_be_rebuilt(meta: Mapping[str, Any]) -> bool:
+    from sim.adapters.as_recorded import rebuilt_simulation  # noqa: PLC0415 - only for a tape of an adapter
+
+    try:
+        return rebuilt_simulation(meta) is not None
+    except Exception:  # noqa: BLE001 - it runs the constructor of the environment
+        return False
 
 
 def why_missing(meta: Mapping[str, Any]) -> str | None:

@@ -243,10 +243,23 @@ def outcome_text(outcome: Any) -> str:
         case {"reason": str(reason), "text": str(text), "ticks": int(ticks), **rest} if not rest:
             return f"at tick {ticks:,} by {reason}: {text}"
         case {"reason": str(reason), "episode": dict(episode), **rest} if not rest:
-            return f"{reason}, in an episode after {counted(int(episode.get('steps', 0)), 'step')}"
+            return f"{reason}, {_episode_text(episode)}"
         case {"reason": str(reason), **rest}:
             return ", ".join([reason, *(f"{key}: {value}" for key, value in rest.items())])
     return json.dumps(outcome)
+
+
+def _episode_text(episode: dict[str, Any]) -> str:
+    """What is recorded of the last episode: how long it was, and if it was over when the recording ended."""
+    steps = counted(int(episode.get("steps", 0)), "step")
+    match episode.get("over"):
+        case True:
+            flags = [flag for flag in ("terminated", "truncated") if episode.get(flag) is True]
+            return f"after an episode of {steps} that was {' and '.join(flags) or 'over'}"
+        case False:
+            return f"in an episode that was not over, after {steps}"
+        case _:
+            return f"after {steps} of an episode"
 
 
 def _interval_text(facts: dict[str, Any]) -> str:

@@ -40,7 +40,7 @@ from sim.adapters.capture.survey import (
     structure_from_plain,
 )
 from sim.adapters.capture.values import decode_value
-from sim.adapters.interface.adapter_registry import NotCapturedError
+from sim.adapters.interface.adapter_registry import MissingPartError, NotCapturedError
 from sim.adapters.interface.capture_report import Part
 from sim.kernel.state import State
 
@@ -98,10 +98,7 @@ class _Restoring:
         objects = self._objects
         for layer in self._structure.layers:
             if layer.name not in objects:
-                raise NotCapturedError(
-                    f"expected an object with the part {layer.name}, got {', '.join(objects)}: make the object as it "
-                    "was made for the recording, of a class of the same name; a class that was renamed needs its old name"
-                )
+                raise MissingPartError(layer.name, tuple(objects))
             attributes = vars(objects[layer.name])
             self._clear(layer.name, {attribute.name for attribute in layer.attributes}, attributes)
             for attribute in layer.attributes:

@@ -41,6 +41,24 @@ class NotCapturedError(TypeError):
     """A simulation holds something that cannot be saved; the message names it and lists the options."""
 
 
+class MissingPartError(NotCapturedError):
+    """A saved part, such as a wrapper of an environment, has no object that it could be restored into.
+
+    Attributes:
+        part: its name. made: the names of the parts of the object at hand.
+    """
+
+    def __init__(self, part: str, made: tuple[str, ...]) -> None:
+        super().__init__(part, made)
+        self.part, self.made = part, made
+
+    def __str__(self) -> str:
+        return (
+            f"expected an object with the part {self.part}, got {', '.join(self.made)}: make the object as it "
+            "was made for the recording, of a class of the same name; a class that was renamed needs its old name"
+        )
+
+
 @attrs.frozen
 class Adapter:
     """The functions that record the simulations of one package and build it again.
