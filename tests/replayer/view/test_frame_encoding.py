@@ -116,3 +116,16 @@ def test_maps_of_one_value_or_none_are_encoded(values: list[Any]) -> None:
         assert all(code > steps for code in codes)
     else:
         assert list(codes) == [255 if value else 0 for value in values]
+
+
+def test_the_difference_of_two_pictures_is_the_greatest_of_a_colour() -> None:
+    draw = np.random.default_rng(3)
+    one = draw.integers(0, 256, (5, 4, 3)).astype(np.uint8)
+    other = one.copy()
+    other[1, 2] = (one[1, 2].astype(int) + np.array([7, 100, 255])) % 256
+    encoded = encode_difference(0, one, other)
+    _, kind, _, width, height, size, _, high = struct.unpack_from("<HBBIIIdd", encoded)
+    assert (kind, width, height) == (2, 4, 5)
+    codes = np.frombuffer(encoded, np.uint8, size, 32).reshape(5, 4)
+    assert np.argwhere(codes != 128).tolist() == [[1, 2]]
+    assert high == max(abs(int(a) - int(b)) for a, b in zip(one[1, 2], other[1, 2], strict=True))

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from optional_packages import LazyModule, needs
 
+import recorder
 import replayer.commands.main
 from recorder.console.app import run_app
 
@@ -206,3 +207,55 @@ def test_the_colours_are_those_of_the_page() -> None:
     assert tuple(table("viridis")[0]) == VIRIDIS_LOWEST
     assert tuple(table("viridis")[255]) == VIRIDIS_HIGHEST
     assert table("grey")[51].tolist() == [64] * 3  # A fifth of the way from the third stop, 60, to the fourth, 82.
+
+
+class Painter:
+    """Has a picture in colours, and narrow maps with long names."""
+
+    def __init__(self) -> None:
+        self.image = np.zeros((6, 8, 3), np.uint8)
+        self.opaque_picture = np.zeros((6, 8, 4), np.uint8)
+        self.temperature_of_the_long_and_narrow_canal = np.zeros((40, 2))
+        self.pollution_of_the_long_and_narrow_canal = np.zeros((40, 2))
+
+    def step(self, seed: int) -> None:
+        self.image[:] = (np.arange(144).reshape(6, 8, 3) * 37 + seed) % 256
+        self.opaque_picture[:] = (np.arange(192).reshape(6, 8, 4) * 59 + seed) % 256
+        self.temperature_of_the_long_and_narrow_canal[:] = np.arange(80).reshape(40, 2) * 1.23e-5 + seed
+        self.pollution_of_the_long_and_narrow_canal[:] = np.arange(80).reshape(40, 2) * 1.23e5 + seed
+
+
+@pytest.fixture(scope="module")
+def painted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tape of a painter, of 3 steps."""
+    path = tmp_path_factory.mktemp("painted") / "painter.tape"
+    with recorder.record(Painter(), path, quiet=True) as painter:
+        for seed in range(3):
+            painter.step(seed)
+    return path
+
+
+@pytest.mark.parametrize("name", ["image", "opaque_picture"])
+def test_a_field_of_colours_is_shown_in_its_colours(painted: Path, tmp_path: Path, name: str) -> None:
+    alone = Painter()
+    alone.step(0)
+    alone.step(1)
+    output = tmp_path / "tick.png"
+    assert (
+        render(painted, "--ticks", 2, "-o", output, "--layer", f"Painter.{name}", "--sim", f"{__name__}:Painter") == 0
+    )
+    with image.open(output) as picture:
+        assert (cells_of(picture) == getattr(alone, name)[..., :3]).all()
+
+
+def test_titles_do_not_reach_into_each_other(painted: Path, tmp_path: Path) -> None:
+    output, width = tmp_path / "tick.png", 0
+    layers = [f"Painter.{name}" for name in vars(Painter()) if name.endswith("canal")]
+    words = [word for name in layers for word in ("--layer", name)]
+    assert render(painted, "--ticks", 2, "-o", output, *words, "--sim", f"{__name__}:Painter") == 0
+    with image.open(output) as picture:
+        pixels = np.asarray(picture.convert("RGB"))
+        width = (picture.width - 30) // 2
+    gap = pixels[:30, 10 + width : 20 + width]
+    assert (gap == pixels[0, 0]).all()
+    assert (pixels[10:30, 20 + width :] != pixels[0, 0]).any()

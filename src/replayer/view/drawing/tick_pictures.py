@@ -88,12 +88,16 @@ class TickPainter:
         self._page, self._ink, self._ground = SCHEMES[options.scheme]
         self._font = ImageFont.load_default(TEXT)
         self._shapes: dict[str, tuple[int, int]] = {}
+        self._titles_wide = 0  # Pixels; of the first tick, so that all have one size.
 
     def paint(self, tick: int, encoded: EncodedTick) -> Image.Image:
         """The picture of a tick, in RGB."""
         cards = [(name, self._map(name, encoded)) for name in encoded.layers]
         columns = math.ceil(math.sqrt(len(cards)))
-        wide = max((image.width for _, image in cards), default=self._options.side)
+        self._titles_wide = self._titles_wide or max((self._width(self._title(name)) for name, _ in cards), default=1)
+        wide = max([image.width for _, image in cards] or [self._options.side])
+        if columns > 1:  # Each title is above its own map.
+            wide = max(wide, self._titles_wide)
         tall = max((image.height for _, image in cards), default=0)
         rows = math.ceil(len(cards) / max(1, columns))
         size = (max(1, columns) * (wide + GAP) + GAP, rows * (tall + LINE + GAP) + GAP + LINE)
@@ -101,7 +105,7 @@ class TickPainter:
         pen = ImageDraw.Draw(page)
         for number, (name, image) in enumerate(cards):
             x, y = GAP + number % columns * (wide + GAP), GAP + number // columns * (tall + LINE + GAP)
-            pen.text((x, y), self._title(name), self._ink, self._font)
+            pen.text((x, y), self._fitted(self._title(name), max(wide, self._titles_wide)), self._ink, self._font)
             page.paste(image, (x, y + LINE))
         where = f"tick {tick:,}" if encoded.shown == tick else f"tick {tick:,}: keyframe {encoded.shown:,}"
         pen.text((GAP, page.height - LINE - 2), f"{self._options.caption}   {where}", self._ink, self._font)
@@ -111,6 +115,17 @@ class TickPainter:
         title = page_text(name, TITLE_MAX)
         low, high = self.ranges.get(name, (math.nan, math.nan))
         return title if math.isnan(low) else f"{title}   {low:.4g} … {high:.4g}"
+
+    def _width(self, text: str) -> int:
+        return math.ceil(self._font.getlength(text))
+
+    def _fitted(self, title: str, wide: int) -> str:
+        """The title, or its beginning if it would reach into the next one: its figures differ from tick to tick."""
+        if self._width(title) <= wide:
+            return title
+        return next(
+            (f"{title[:end]}…" for end in range(len(title), 0, -1) if self._width(f"{title[:end]}…") <= wide), ""
+        )
 
     def _map(self, name: str, encoded: EncodedTick) -> Image.Image:
         layer = decode_layer(encoded.layers[name])

@@ -101,12 +101,18 @@ def _share(array: Array, lowest: Any, highest: Any) -> npt.NDArray[np.float64]:
 
 
 def encode_picture(number: int, picture: Array) -> bytes:
-    """One picture. picture: (height, width, 3) uint8, red, green and blue."""
-    return _layer(number, PICTURE, 255, picture, np.ascontiguousarray(picture, np.uint8), 0.0, 255.0)
+    """One picture. picture: (height, width, 3) uint8, red, green and blue; a fourth, how opaque it is, is not shown."""
+    return _layer(number, PICTURE, 255, picture, np.ascontiguousarray(picture[..., :3], np.uint8), 0.0, 255.0)
 
 
 def encode_difference(number: int, one: Array, other: Array) -> bytes:
-    """The map of other - one, both (height, width); cells that are NaN in both are equal."""
+    """The map of other - one, both (height, width); cells that are NaN in both are equal.
+
+    Of two pictures, (height, width, 3 or 4), the greatest change of a colour at each pixel.
+    """
+    if one.ndim == 3:
+        change_of_colours = np.abs(other.astype(np.int16) - one.astype(np.int16)).max(axis=2)
+        one, other = np.zeros_like(change_of_colours), change_of_colours
     differs = (one != other) & ~((one != one) & (other != other))  # noqa: PLR0124 - NaN alone is not itself
     with np.errstate(invalid="ignore", over="ignore"):
         change = other.astype(np.float64) - one.astype(np.float64)

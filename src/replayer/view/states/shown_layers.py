@@ -19,11 +19,10 @@ from sim.kernel.state import Snapshot
 Array = npt.NDArray[Any]
 
 SIDE_CELLS_MIN = 2  # Of both sides of a map: less is a list of numbers.
-LIST_COLUMNS_MAX, LIST_ROWS_MIN = (
-    3,
-    16,
-)  # That few columns of so many rows are places or a list, in either order of axes.
+# That few columns of so many rows are places or a list, in either order of axes.
+LIST_COLUMNS_MAX, LIST_ROWS_MIN = 3, 16
 PLANES_MAX = 8  # Of an array with more than two dimensions.
+COLOURS = (3, 4)  # The last axis of a picture: red, green, blue, and how opaque it is.
 LAYERS_MAX = 64
 PICTURE = "picture"  # The layer of render().
 NO_MAP = "points(): points are shown over maps, and there is none: give layers(), too"
@@ -80,7 +79,10 @@ class ShownLayers:
         return self.world is not None and self.world.layers is not None
 
     def layers(self, tick: int, snapshot: Snapshot, wanted: Collection[str] | None = None) -> Mapping[str, Array]:
-        """The maps of a state by name, each (height, width). wanted: only these; None for all."""
+        """The maps of a state by name, each (height, width), and pictures, (height, width, 3 or 4) uint8.
+
+        wanted: only these; None for all.
+        """
         world = self.world
         if world is not None and world.layers is not None:
             if world.layer is None or wanted is None:
@@ -134,8 +136,15 @@ def _are_among(paths: Collection[str], wanted: Collection[str]) -> bool:
     return any(name == path or name.startswith(f"{path}[") for name in wanted for path in paths)
 
 
+def is_picture(array: Array) -> bool:
+    """Return True for (height, width, 3 or 4) uint8: colours, as environments return what they draw."""
+    return array.ndim == 3 and array.dtype == np.uint8 and array.shape[2] in COLOURS
+
+
 def _planes(name: str, array: Array) -> dict[str, Array]:
-    """The last two axes of an array as maps; several if it has more axes."""
+    """The last two axes of an array as maps; several if it has more axes. A picture stays whole."""
+    if is_picture(array):
+        return {name: array} if min(array.shape[:2]) >= SIDE_CELLS_MIN else {}
     if array.ndim < 2 or array.dtype.kind not in "biuf" or not array.size or not _has_sides_of_map(array):
         return {}
     planes = array.reshape(-1, *array.shape[-2:])

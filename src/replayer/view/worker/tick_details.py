@@ -119,7 +119,7 @@ class TickDetails:
         facts: dict[str, Any] = {"tick": tick, "shown": shown, "cell": None}
         x, y = int(query["x"]), int(query["y"])
         if layer is not None and 0 <= y < layer.shape[0] and 0 <= x < layer.shape[1]:
-            facts["cell"] = str(layer[y, x].item())
+            facts["cell"] = str(layer[y, x].tolist())
         return facts
 
 

@@ -20,7 +20,7 @@ from replayer.playback.make_simulation import Factory
 from replayer.tape.tape import Tape
 from replayer.timeline.timeline import Timeline
 from replayer.view.states.frame_encoding import EncodedTick, encode_picture, encode_points, encode_values
-from replayer.view.states.shown_layers import PICTURE, ShownLayers
+from replayer.view.states.shown_layers import PICTURE, ShownLayers, is_picture
 from replayer.view.worker.live_timeline import LiveTimeline, StepOutputs
 from replayer.view.worker.page_jobs import ViewSelection
 from sim.kernel.state import Snapshot
@@ -176,7 +176,8 @@ class ViewCursor:
         maps = self.shown.layers(shown, snapshot, wanted) if wanted else {}
         for name in layers:
             if name in maps and maps[name].size:
-                layers[name] = encode_values(numbers[name], maps[name])
+                encode = encode_picture if is_picture(maps[name]) else encode_values
+                layers[name] = encode(numbers[name], maps[name])
                 if look.exact:
                     exact[name] = maps[name].copy()
         points = self.shown.points(shown, snapshot) if self.shown.point_kinds else {}
