@@ -22,7 +22,7 @@ from recorder.storage.atomic_file import atomic_file, make_folder, write_file
 from replayer.datasets.build import FILE_FORMATS, Manifest, ensure_same_request
 from replayer.datasets.dataset import Dataset
 from replayer.datasets.grow_store import merge_stores
-from replayer.datasets.manifest import MANIFEST, described_file
+from replayer.datasets.manifest import ADDED, MANIFEST, described_file
 from replayer.datasets.plan_transitions import LABELS_SHOWN, labels_of
 from replayer.datasets.request import ExtractionError
 from replayer.datasets.rows.records import BATCH_ROWS, Row, joined_forms, parsed
@@ -30,6 +30,7 @@ from replayer.datasets.stores.arrow_files import write_records
 from replayer.datasets.stores.card.dataset_card import write_card
 from replayer.datasets.transitions.transition_rows import ENVIRONMENT, TRANSITIONS
 
+NAMES_SHOWN = 4  # Of columns, and of tapes, in a message.
 _PART = re.compile(r"part-(\d+)")
 
 
@@ -166,8 +167,8 @@ def _ensure_same_columns(folder: Path, manifest: Manifest, other: Path, added: M
         differing = sorted(column for column in {**one, **two} if one.get(column) != two.get(column))
         if differing and (name, differing) != (TRANSITIONS, [ENVIRONMENT]):
             raise ExtractionError(
-                f"{folder} and {other} have different columns in table {name} ({', '.join(differing[:4])}): "
-                "extract them into separate data sets"
+                f"{folder} and {_added_text(other, added)} have different columns in table {name} "
+                f"({_listed(differing)}): extract them into separate data sets"
             )
     tables = [made["tables"][TRANSITIONS]["columns"] for made in (manifest, added) if TRANSITIONS in made["tables"]]
     labels = sorted(labels_of(manifest) | labels_of(added))
@@ -177,6 +178,15 @@ def _ensure_same_columns(folder: Path, manifest: Manifest, other: Path, added: M
             f"{folder} would have rows of different environments ({', '.join(labels[:LABELS_SHOWN])}), and no column that "
             "tells which: extract all tapes again, together"
         )
+
+
+def _added_text(other: Path, added: Manifest) -> str:
+    """The data set that is added, or the tapes that are: of these, the folder is one of ours inside the data set."""
+    return _listed([tape["name"] for tape in added["tapes"]]) if other.name == ADDED else str(other)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:NAMES_SHOWN]) + (", …" if len(names) > NAMES_SHOWN else "")
 
 
 def _is_of_records(entry: Mapping[str, Any]) -> bool:
