@@ -123,6 +123,13 @@ class MissingTickError(RecordingError):
         return f"tick {self.tick}: {self.why}"
 
 
+class MissingStepError(MissingTickError):
+    """An episode has no step of a number; ``why`` names the step, and those that it has."""
+
+    def __str__(self) -> str:
+        return self.why
+
+
 class MissingEpisodeError(MissingTickError):
     """The tape has no episode of a number; ``why`` names those that it has."""
 

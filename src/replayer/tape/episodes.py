@@ -10,7 +10,7 @@ from typing import Any
 
 import attrs
 
-from recorder.errors import CorruptError, MissingTickError
+from recorder.errors import CorruptError, MissingStepError
 from recorder.format.recording.decoded_blocks import decoded_blocks
 from recorder.format.recording.frame_columns import NumberInputs
 from replayer.tape.environment_calls import plain_options
@@ -59,10 +59,10 @@ class Episode:
         return self.last_tick - self.first_tick
 
     def tick_of(self, step: int) -> int:
-        """The tick after the given number of actions; a negative step counts from the end. Raises MissingTickError."""
+        """The tick after the given number of actions; a negative step counts from the end. Raises MissingStepError."""
         tick = (self.last_tick + 1 if step < 0 else self.first_tick) + step
         if not self.first_tick <= tick <= self.last_tick:
-            raise MissingTickError(tick, f"episode {self.index} has steps 0 to {self.steps}")
+            raise MissingStepError(tick, f"step {step}: episode {self.index} has steps 0 to {self.steps}")
         return tick
 
 

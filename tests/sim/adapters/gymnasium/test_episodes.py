@@ -90,7 +90,7 @@ def test_an_environment_that_resets_itself_has_episodes(tmp_path: Path) -> None:
     ("arguments", "error", "message"),
     [
         ({"episode": 3}, replayer.MissingTickError, "there is no episode 3: the tape has episodes 0 to 2"),
-        ({"episode": 2, "step": 5}, replayer.MissingTickError, "episode 2 has steps 0 to 4"),
+        ({"episode": 2, "step": 5}, replayer.MissingTickError, "^step 5: episode 2 has steps 0 to 4$"),
         ({"tick": 1, "episode": 1}, TypeError, "not both"),
         ({"step": 1}, TypeError, "a tick, or an episode and a step"),
         ({}, TypeError, "a tick, or an episode and a step"),
