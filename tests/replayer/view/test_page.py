@@ -423,6 +423,23 @@ def test_the_page_follows_a_recording_until_it_ends(open_page: Open, tmp_path: P
             page.context.close()
 
 
+def test_keys_that_are_pressed_while_the_page_opens_are_done(open_page: Open, address: str) -> None:
+    """The answer to the page's first question is held until a tick was typed; meanwhile the page says how long it takes."""
+    page = open_page(address)  # The cookie, and the processes of the tapes.
+    shows(page, 0)
+    held: list[Any] = []
+    page.route("**/api/info?*", lambda route: held.append(route))  # noqa: PLW0108 - a method has no place for its own mark
+    page.evaluate("location.hash = ''")
+    page.reload(wait_until="load")
+    maps = page.locator("#maps")
+    playwright.expect(maps).to_contain_text(re.compile(r"opening the tape … \d+ s"))
+    page.keyboard.type("g33")
+    page.keyboard.press("Enter")
+    page.keyboard.press("ArrowRight")
+    held[0].continue_()
+    shows(page, 34)
+
+
 @pytest.mark.seldom(0.5)
 def test_the_run_is_asked_and_left_from_the_page(open_page: Open, tmp_path: Path) -> None:
     """Find next, marks of all matches, who wrote a cell, and a branch beside its parent: by keys and by clicks."""

@@ -5,6 +5,7 @@ import { Questions } from '/f/ask.js';
 import { showBanner } from '/f/banner.js';
 import { MAPS, POINT_COLOURS } from '/f/colours.js';
 import { Curves } from '/f/curves.js';
+import { EarlyKeys } from '/f/early_keys.js';
 import { Inspector } from '/f/inspector.js';
 import { Live } from '/f/live.js';
 import { Maps } from '/f/maps.js';
@@ -408,6 +409,7 @@ function refused(tape) {
 }
 
 async function start() {
+  const early = new EarlyKeys();
   theme = new Theme(repaint);
   const { tapes, finding, command, folder, beside, writes } = await ask('info', {});
   Object.assign(state, { tapes, finding, command, folder, beside, writes, info: tapes[0] });
@@ -416,7 +418,7 @@ async function start() {
   buildNames();
   document.title = `${tapes.map(({ name }) => name).join(' | ')} – replay view`;
   const bad = tapes.find((tape) => tape.refused);
-  if (bad) { refused(bad); return; }
+  if (bad) { early.stop(); refused(bad); return; }
   state.first = Math.min(...tapes.map(({ first }) => first));
   state.last = Math.max(...tapes.map(({ last }) => last));
   readAddress();
@@ -445,6 +447,7 @@ async function start() {
   byId('find').onclick = () => openSearch(state, bar, curves, actions);
   byId('question').onclick = () => questions.open('find');
   byId('keep').onclick = () => openSave(state, maps, address);
+  early.replay(onKey, playback.box, (event) => playback.typed(event));
   addEventListener('keydown', onKey);
   addEventListener('hashchange', () => { readAddress(); curves.build(); inspector.build(); look(); go(state.tick); });
 }
