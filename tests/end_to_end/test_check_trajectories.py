@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import shlex
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import recorder
 from replayer.commands.main import main
 
 from oracle.command_lines import run
@@ -50,6 +52,13 @@ class Driven(Walk):
 
     def step(self, inputs):
         self.state["x"][()] += int(inputs * 100)
+
+class Market:
+    def __init__(self):
+        self.last = 0
+
+    def step(self, inputs):
+        self.last = hash("corn") + inputs
 
 class Sensor:
     def __init__(self):
@@ -140,6 +149,18 @@ def test_a_fault_that_one_run_does_not_show_is_found_by_others(replay: Replay) -
     assert facts["ok"]
     assert not facts["trajectories"]["ok"]
     assert facts["trajectories"]["suspects"][0]["name"] == "RarelyLeaky.rare"
+
+
+def test_a_run_with_the_inputs_of_a_tape_is_compared_in_a_fresh_process_too(replay: Replay) -> None:
+    """Hashes of texts depend on the hash seed; within one process no restore shows it."""
+    tried = importlib.import_module("tried")
+    with recorder.record(tried.Market(), "run.tape", trial_ms=0, quiet=True) as game:
+        for _ in range(8):
+            game.step(1)
+    code, printed = replay("tried:Market", "--inputs", "run.tape")
+    assert code == 1
+    assert "no hidden state seen in 8 ticks" in printed
+    assert "fresh process: differs for 1 of 1 seed: possible: the order of sets" in printed
 
 
 @pytest.mark.seldom(0.4)

@@ -14,6 +14,7 @@ from recorder.conformance.contract_checks import SEEDS, Subject, simulation_from
 from recorder.console.argument_types import Positive
 from recorder.console.output import print_json
 from recorder.console.progress import progress_bar
+from recorder.errors import RecordingError
 from recorder.exit_codes import DIFFERS, SAME, UsageError
 from recorder.factory_spec import load_factory
 from recorder.location.tape_location import Location
@@ -111,12 +112,18 @@ def check(
         )
         if adapted is not None:
             return adapted
-    factory, inputs_of, count = _subject(simulation, inputs, step, ticks)
+    factory, inputs_of, count, step = _subject(simulation, inputs, step, ticks)
     test = SyncTest(factory, inputs_of, ticks=count, period_ticks=period, puts_back=True)
     with progress_bar("checking", count, quiet=as_json) as show:
         report = test.run(lambda done, _: show(done))
-    further = _check_trajectories(simulation, count, seeds, as_json=as_json) if report.ok and inputs is None else None
+    further, why_not = None, None
+    if report.ok and inputs is None:
+        further = _check_trajectories(simulation, count, seeds, as_json=as_json)
+    elif report.ok:
+        further, why_not = _check_given(simulation, inputs_of, step, count, as_json=as_json)
     _print(simulation, report, further, verbose=verbose, as_json=as_json)
+    if why_not is not None and not as_json:
+        print_visible(f"  {why_not}")
     return SAME if report.ok and (further is None or further.ok) else DIFFERS
 
 
@@ -146,6 +153,28 @@ def _check_trajectories(simulation: str, ticks: int, seeds: int, *, as_json: boo
     count = seeds if varies else 1
     with progress_bar("checking", count, quiet=as_json) as show:
         return check_level(subject, subject.simulation(), short, count, show)
+
+
+def _check_given(
+    simulation: str, inputs_of: Callable[[int], Any], step: str | None, ticks: int, *, as_json: bool
+) -> tuple[LevelReport | None, str | None]:
+    """Try a shorter run with given inputs, in a fresh process too. Return its report, or why there is none."""
+
+    def given(_: Any, __: int) -> Callable[[], Any]:
+        numbers = itertools.count(1)
+        return lambda: inputs_of(next(numbers))
+
+    if _is_factory(simulation):
+        subject = Subject(load_factory(simulation), given, ("", simulation), step=step)
+    else:
+        scenario = _scenario(simulation)
+        subject = Subject(lambda: scenario.world.make(scenario.config), given, None)
+    short = min(ticks, max(TICKS_MIN, ticks // 4))
+    try:
+        with progress_bar("checking", 1, quiet=as_json) as show:
+            return check_level(subject, subject.simulation(), short, 1, show), None
+    except (UsageError, RecordingError, TypeError, NoAdapterError) as error:
+        return None, f"no run in a fresh process was compared: {' '.join(str(error).split())}"
 
 
 def _takes_seed(factory: Callable[..., Any]) -> bool:
@@ -226,6 +255,14 @@ def _taped_inputs(path: Location, ticks: int | None) -> tuple[dict[int, Any], Ma
         return inputs, tape.meta
 
 
+def _taped_step(meta: Mapping[str, Any]) -> str | None:
+    """The method that made a step of a recorded plain object; None for any other tape, and for "step"."""
+    match meta.get("adapter"):
+        case {"fields": {"step": str(name)}} if name != "step":
+            return name
+    return None
+
+
 def _is_factory(simulation: str) -> bool:
     return ":" in simulation and not simulation.endswith(SUFFIX)
 
@@ -254,19 +291,22 @@ def _scenario(name: str) -> Any:
 
 def _subject(
     simulation: str, inputs: Path | None, step: str | None, ticks: int | None
-) -> tuple[Callable[[], Any], Callable[[int], Any], int]:
-    """The factory to check, the inputs of each tick, and the number of ticks. Raises UsageError, ConfigError, OSError."""
+) -> tuple[Callable[[], Any], Callable[[int], Any], int, str | None]:
+    """The factory to check, the inputs of each tick, the number of ticks, and the method that makes a step.
+
+    Raises UsageError, ConfigError, OSError.
+    """
     factory = _factory(simulation)
     if inputs is not None and looks_like_a_tape(inputs):
         taped, meta = _taped_inputs(inputs, ticks)
         if _is_factory(simulation):
             factory = _AdaptingFactory(factory, step, meta)
-        return factory, taped.get, max(taped, default=1)
+        return factory, taped.get, max(taped, default=1), step or _taped_step(meta)
     ticks = ticks or TICKS
     if _is_factory(simulation):
         if inputs is None:
-            return factory, _suggested_inputs(factory), ticks
-        return _AdaptingFactory(factory, step, {}), read_plain_inputs(inputs).get, ticks
+            return factory, _suggested_inputs(factory), ticks, step
+        return _AdaptingFactory(factory, step, {}), read_plain_inputs(inputs).get, ticks, step
     scenario, inputs_by_tick = _scenario(simulation), read_inputs(inputs) if inputs is not None else {}
     scheduled = scenario.world.inputs(scenario.config)
-    return factory, lambda tick: scheduled(tick) + inputs_by_tick.get(tick, []), ticks
+    return factory, lambda tick: scheduled(tick) + inputs_by_tick.get(tick, []), ticks, None
