@@ -59,7 +59,7 @@ def render(
     tape: TapePath | None = None,
     /,
     *,
-    ticks: Annotated[str, Parameter(allow_leading_hyphen=True)],
+    ticks: Annotated[str, Parameter(alias="--tick", allow_leading_hyphen=True)],
     output: Annotated[Path, Parameter(alias="-o")],
     every: Positive = 1,
     fps: Annotated[float, Parameter(validator=Number(gt=0, lte=240))] = 30.0,

@@ -91,8 +91,8 @@ def _made(factory: Factory) -> Any:
 
 
 def _of_another_class(made: Any, tape: Tape) -> TypeError | None:
-    """The error for another object than the adapted one, which explains any other error; None for a class of that name."""
-    recorded = tape.meta.get("simulation") if tape.meta.get("adapter") else None
+    """The error for another object than the recorded one, which explains any other error; None for a class of that name."""
+    recorded = tape.meta.get("simulation")
     kind = type(made)
     if not isinstance(recorded, str) or isinstance(made, type) or recorded.rpartition(".")[2] == kind.__name__:
         return None

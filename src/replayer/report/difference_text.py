@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -15,7 +16,11 @@ from replayer.diagnose.compare.meeting import Meeting, ReadTrial
 from replayer.value_text import plain_text, to_json
 from sim.kernel.state import Snapshot
 
+if TYPE_CHECKING:
+    from sim.adapters.object_view.object_comparison import ObjectDifference
+
 LABELS = ("before", "after")
+_INDEX = re.compile(r"\[-?\d+(?:, \d+)*\]")  # Of a list or an array.
 FIELD_LINES = 3  # Of each field: its name, and two rows.
 
 
@@ -66,6 +71,30 @@ def _trial_text(trial: ReadTrial) -> str:
     return f"{name}: a step reads it: with another value, tick {trial.read_at:,} has another result ({trial.sign})"
 
 
+def _value_lines(values: Sequence[ObjectDifference], *, whole: bool, has_more: bool) -> list[str]:
+    """Lines of changed values: single ones first, then those of large groups such as the cells of a map, orders last.
+
+    whole: each value of a group has its line; otherwise a group has one.
+    """
+    groups: dict[str, list[ObjectDifference]] = {}
+    for one in values:
+        name = one.path if one.kind == "order" else _INDEX.sub("[:]", one.path)
+        groups.setdefault(name, []).append(one)
+    single, summed, orders = [], [], []
+    for name, group in groups.items():
+        texts = [one.text(LABELS) for one in group]
+        if group[0].kind == "order":
+            orders += texts
+        elif len(group) <= SHOWN:
+            single += texts
+        elif whole:
+            summed += texts
+        else:
+            count = f"{len(group):,} {'or more ' if has_more else ''}values changed"
+            summed.append(f"{name}: {count}, the first is {texts[0]}")
+    return [*single, *summed, *orders]
+
+
 @attrs.frozen(eq=False)
 class StepChanges:
     """The difference between the states before and after a step.
@@ -94,9 +123,10 @@ class StepChanges:
     def lines(self, *, whole: bool) -> list[str]:
         """The first changes as lines; whole: up to NAMED_MAX values, and eight rows of each field."""
         values = self.objects.differences if self.objects is not None else []
-        shown = values if whole else values[:SHOWN]
-        lines = [plain_text(one.text(LABELS)) for one in shown]
-        if self.objects is not None and (self.objects.has_more or len(shown) < len(values)):
+        texts = _value_lines(values, whole=whole, has_more=self.objects is not None and self.objects.has_more)
+        shown = texts if whole else texts[:SHOWN]
+        lines = [plain_text(text) for text in shown]
+        if self.objects is not None and (self.objects.has_more or len(shown) < len(texts)):
             lines.append("… and more" + ("" if whole else ": --all"))
         if self.saved_form:
             lines.append(SAVED_FORM)

@@ -72,6 +72,9 @@ class Expression:
         return bool(value)
 
 
+LOOP_HINT = "a loop is not allowed in a condition; NAME[:] is all values of a list or dict: (units[:].hp > 3).any()"
+
+
 def parse_expression(text: str) -> Expression:
     """Parse a condition. Which of its names exist is only known in a state. Raises ExpressionError."""
     if len(text) > TEXT_MAX:
@@ -116,6 +119,8 @@ class _Builder:
                 return _connection(list(map(self.build, parts)), is_and=isinstance(op, ast.And))
             case ast.Call(keywords=[]):
                 return self._call(node)
+        if isinstance(node, ast.GeneratorExp | ast.ListComp | ast.SetComp | ast.DictComp):
+            self._refuse(node, LOOP_HINT)
         return self._refuse(node, f"{type(node).__name__} is not allowed in a condition")
 
     def _unary(self, node: ast.expr, op: ast.unaryop, operand: Evaluate) -> Evaluate:
@@ -183,6 +188,8 @@ class _Builder:
                 argument = inner
             case ast.Call(func=ast.Name(id=name), args=[inner]) if name in REDUCTIONS:
                 argument = inner
+            case ast.Call(func=ast.Attribute(value=inner, attr="values" | "items" | "keys"), args=[]):
+                self._refuse(node, f"expected the name of a value; {_all_of(inner)} is all values of a dict or a list")
             case _:
                 self._refuse(node, f"only {', '.join(REDUCTIONS)} can be called")
         reduce, values_of = REDUCTIONS[name], self.build(argument)
@@ -227,6 +234,12 @@ def _whole(node: ast.expr) -> int | None:
     if isinstance(node, ast.Constant) and type(node.value) is int and node.value < WHOLE_MAX:
         return sign * node.value
     return None
+
+
+def _all_of(node: ast.expr) -> str:
+    """The name of all values of a dict, a list or a set."""
+    text = ast.unparse(node)
+    return f"{text}[:]" if len(text) <= 40 else "NAME[:]"
 
 
 def _short(text: str) -> str:

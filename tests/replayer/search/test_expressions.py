@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from pathlib import Path
 from typing import Any
 
@@ -213,6 +214,21 @@ def test_a_text_that_is_no_condition(text: str, state: State, tmp_path: Path, mo
     assert len(str(refused.value)) < 300
     assert state.hash() == before
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("any(u.hp > u.max_hp for u in units)", "a loop is not allowed in a condition; NAME[:] is all values"),
+        ("[u.hp for u in units]", "a loop is not allowed in a condition; NAME[:] is all values"),
+        ("any(units.values())", "expected the name of a value; units[:] is all values of a dict or a list"),
+        ("game.units.values().any()", "expected the name of a value; game.units[:] is all values of a dict or a list"),
+    ],
+)
+def test_what_python_writes_as_a_loop_has_a_hint(text: str, hint: str) -> None:
+    """It names the way to write it."""
+    with pytest.raises(ExpressionError, match=re.escape(hint)):
+        parse_expression(text)
 
 
 def test_an_expression_names_what_it_reads() -> None:

@@ -62,6 +62,13 @@ def test_a_picture_has_the_values_of_the_tick(tape: Path, tmp_path: Path, tick: 
     assert ((colours == GROUND).all(axis=2) == (water == 0)).all()
 
 
+def test_one_tick_may_be_named_as_in_the_other_commands(tape: Path, tmp_path: Path) -> None:
+    """seek and explain take --tick."""
+    assert render(tape, "--tick", 41, "-o", tmp_path / "a.png", *SIM) == 0
+    assert render(tape, "--ticks", 41, "-o", tmp_path / "b.png", *SIM) == 0
+    assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
+
+
 def test_points_are_where_they_are(tape: Path, tmp_path: Path) -> None:
     """Rings in the colour of their kind around the centres of the frogs' cells, and nowhere else."""
     with_frogs, without = tmp_path / "with.png", tmp_path / "without.png"
