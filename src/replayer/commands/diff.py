@@ -22,7 +22,7 @@ from replayer.commands.export import PICTURES, load_drawing
 from replayer.commands.options import Json, Output, Sim, TapePath
 from replayer.desync.dump.dump import difference_lines
 from replayer.desync.dump.dump_tapes import REPRODUCTION, diff_dumps, is_dump
-from replayer.desync.object_diff import named_fields, object_difference_lines, shown_fields
+from replayer.desync.object_diff import GRAPH_PREFIX, named_fields, object_difference_lines, shown_fields
 from replayer.desync.state_diff import STATE_LABELS, FieldDifference
 from replayer.diagnose.compare.meeting import declared_counters, find_meeting, try_reads
 from replayer.diagnose.compare.spread import DifferenceSpread, measure_spread
@@ -223,6 +223,7 @@ def _facts(result: TapeDifference, spread: DifferenceSpread | None) -> dict[str,
         "phase": result.phase,
         "fields": _tick_fields(result),
         "inputs_tick": result.inputs_tick,
+        "inputs_differ_in_key_order_alone": result.is_key_order,
         "course": spread.trend if spread is not None else result.trend,
         "course_of": "rows" if spread is not None else "fields",
         "keyframe_tick": result.keyframe_tick,
@@ -243,7 +244,8 @@ def _print(
         _print_where(result)
     if result.inputs_tick is not None:
         order = " (before the states do)" if result.ticks and result.inputs_tick < result.ticks[0].tick else ""
-        print_visible(f"  inputs: differ first at tick {result.inputs_tick:,}{order}")
+        keys = " in the order of the keys of a dict alone" if result.is_key_order else ""
+        print_visible(f"  inputs: differ first at tick {result.inputs_tick:,}{keys}{order}")
     elif result.ticks:
         print_visible("  inputs: the same at all ticks")
     if result.unreadable_ticks:
@@ -289,7 +291,11 @@ def _trend_text(result: TapeDifference, spread: DifferenceSpread | None) -> str:
     if spread is None and trend != "transient":  # As many fields may hide more and more rows.
         trend = f"{trend} by the number of fields"
     text = f"{trend}, {counted(len(result.ticks), 'tick')} of {result.last_tick - result.ticks[0].tick + 1:,} differ"
-    if spread is not None and spread.counts.size:
+    is_of_objects = spread is not None and any(name.startswith(GRAPH_PREFIX) for name in spread.fields)
+    if spread is not None and spread.counts.size and not is_of_objects:  # Rows of a saved form mean nothing to a user.
         totals = spread.counts.sum(axis=0)
         text += f"; rows that differ: {totals[0]:,} at first, {totals[-1]:,} after {len(totals):,} ticks"
-    return text + (f"; at tick {result.keyframe_tick:,}:" if result.differences else "")
+    if not result.differences:
+        return text
+    is_later = result.keyframe_tick != result.ticks[0].tick
+    return f"{text}; at tick {result.keyframe_tick:,}{', the next keyframe of both' if is_later else ''}:"

@@ -53,7 +53,7 @@ def party_lines(explanation: PartyExplanation, texts: CauseTexts) -> list[str]:
             return [f"{both}: {compared}, the same: there is nothing to explain", *_unread(explanation)]
         return [
             f"{both}: {compared}, with the same states: there is nothing to explain",
-            f"  inputs: differ first at tick {difference.inputs_tick:,}, without an effect on any state",
+            f"  inputs: differ first at tick {difference.inputs_tick:,}{_key_order_text(explanation)}, without an effect on any state",
             *_unread(explanation),
         ]
     lines = [
@@ -91,14 +91,19 @@ def _field_lines(explanation: PartyExplanation) -> list[str]:
     return [f"  {line}" for line in [*values, *shown, *([f"and {counted(more, 'more field')}"] if more > 0 else [])]]
 
 
+def _key_order_text(explanation: PartyExplanation) -> str:
+    return " in the order of the keys of a dict alone" if explanation.difference.is_key_order else ""
+
+
 def _inputs_lines(explanation: PartyExplanation) -> list[str]:
     inputs_tick, tick = explanation.difference.inputs_tick, explanation.tick
     assert tick is not None
     if inputs_tick is None or inputs_tick > tick:
         return [f"  inputs: the same up to tick {tick:,}"]
+    keys = _key_order_text(explanation)
     if inputs_tick == tick:
-        return ["  inputs: differ first at this tick"]
-    return [f"  inputs: differ first at tick {inputs_tick:,}, while the states stayed the same"]
+        return [f"  inputs: differ first at this tick{keys}"]
+    return [f"  inputs: differ first at tick {inputs_tick:,}{keys}, while the states stayed the same"]
 
 
 def _verdict_lines(explanation: PartyExplanation) -> list[str]:

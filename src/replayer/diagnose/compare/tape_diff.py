@@ -7,7 +7,7 @@ differ in keyframe interval, block size, durability and version of the code. The
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Literal
+from typing import Any, Literal
 
 import attrs
 
@@ -16,6 +16,7 @@ from recorder.format.blocks.frame import Frame
 from replayer.desync.state_diff import STATE_LABELS, FieldDifference, compare_states
 from replayer.tape.tape import Tape
 from sim.kernel.hashing import FIELD_HASH_BYTES, split_short
+from sim.kernel.plain_data import encode_plain
 from sim.kernel.state import Snapshot
 
 Progress = Callable[[int, int], None]
@@ -54,6 +55,7 @@ class TapeDifference:
         keyframe_tick: the first tick, from the first bad one, of which both have a keyframe; None if there is none.
         differences: by field, at keyframe_tick; recorded is the value on the first tape, replayed on the second.
         states: of both tapes at keyframe_tick; None without one.
+        is_key_order: True if the inputs of inputs_tick differ only in the order of the keys of dicts.
     """
 
     first_tick: int
@@ -67,6 +69,7 @@ class TapeDifference:
     keyframe_tick: int | None
     differences: list[FieldDifference]
     states: tuple[Snapshot, Snapshot] | None
+    is_key_order: bool = False
 
     @property
     def first_bad(self) -> int | None:
@@ -89,7 +92,7 @@ def diff_tapes(one: Tape, other: Tape, progress: Progress | None = None) -> Tape
         )
     tapes = _ComparedTape(one), _ComparedTape(other)
     ticks: list[TickDifference] = []
-    phase, inputs_tick, compared, unreadable = None, None, 0, 0
+    phase, inputs_tick, compared, unreadable, is_key_order = None, None, 0, 0, False
     if (states := _states_at(one, other, first)) is not None:
         compared = 1
         if differences := _differences(states):
@@ -108,6 +111,7 @@ def diff_tapes(one: Tape, other: Tape, progress: Progress | None = None) -> Tape
         compared += 1
         if inputs_tick is None and pair[0].encoded_inputs != pair[1].encoded_inputs:
             inputs_tick = tick
+            is_key_order = _differ_in_order(pair[0].inputs, pair[1].inputs)
         if not equal:
             if not ticks:
                 phase = _first_phase(tapes, *pair)
@@ -116,8 +120,28 @@ def diff_tapes(one: Tape, other: Tape, progress: Progress | None = None) -> Tape
     differences = _differences(states) if states is not None else []
     trend = _trend(ticks, last)
     return TapeDifference(
-        first, last, compared, unreadable, inputs_tick, ticks, phase, trend, keyframe_tick, differences, states
+        first,
+        last,
+        compared,
+        unreadable,
+        inputs_tick,
+        ticks,
+        phase,
+        trend,
+        keyframe_tick,
+        differences,
+        states,
+        is_key_order,
     )
+
+
+def _differ_in_order(one: Any, other: Any) -> bool:
+    """Return True if two inputs that are encoded differently are equal but for the order of the keys of dicts."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_differ_in_order(one[key], other[key]) for key in one)
+    if isinstance(one, list | tuple) and type(one) is type(other):
+        return len(one) == len(other) and all(map(_differ_in_order, one, other))
+    return type(one) is type(other) and encode_plain(one) == encode_plain(other)
 
 
 class _ComparedTape:

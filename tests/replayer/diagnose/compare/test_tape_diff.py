@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import recorder
 import replayer.commands.main
 from recorder import Recorder
 from recorder.storage.file_names import segment_numbers
@@ -233,16 +234,63 @@ def test_equal_runs_are_the_same_with_any_settings(capsys: pytest.CaptureFixture
     assert capsys.readouterr().out == "a.tape and b.tape: 51 ticks from 0 to 50, the same\n"
 
 
+class Coin:
+    def __init__(self, worth: int) -> None:
+        self.worth, self.next = worth, self
+
+
+class Purse:
+    def __init__(self) -> None:
+        self.coins: list[Coin] = []
+
+    def step(self, inputs: Any) -> None:
+        self.coins.append(Coin(len(inputs)))
+
+
+def test_inputs_that_differ_in_the_order_of_keys_alone_are_said_to(capsys: pytest.CaptureFixture[str]) -> None:
+    """At any depth; a value of another type is a difference of its own."""
+    inputs = {"a": {"one": 1, "two": [{"x": 1, "y": 2}]}, "b": 2}
+    others = {
+        "order": {"b": 2, "a": {"two": [{"y": 2, "x": 1}], "one": 1}},
+        "type": {"b": 2.0, "a": {"two": [{"y": 2, "x": 1}], "one": 1}},
+        "value": {**inputs, "b": 3},
+    }
+    for name, given in {"same": inputs, **others}.items():
+        with recorder.record(Purse(), f"{name}.tape", quiet=True, trial_ms=0) as purse:
+            purse.step(given)
+    for name in others:
+        assert run(replayer.commands.main.main, f"diff same.tape {name}.tape") == 1
+        printed = capsys.readouterr().out
+        assert "  inputs: differ first at tick 1" in printed
+        assert ("  inputs: differ first at tick 1 in the order of the keys of a dict alone\n" in printed) is (
+            name == "order"
+        )
+
+
+def test_rows_of_objects_are_not_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    """They are cells of the saved form: the values that differ are named by their paths."""
+    for name, count in ("a", 1), ("b", 2):
+        with recorder.record(Purse(), f"{name}.tape", quiet=True, trial_ms=0, keyframe_interval_ticks=2) as purse:
+            for _ in range(3):
+                purse.step([0] * count)
+    module = Purse.__module__
+    assert run(replayer.commands.main.main, f"diff a.tape b.tape --sim {module}:Purse") == 1
+    printed = capsys.readouterr().out
+    assert "rows that differ" not in printed
+    assert "coins[0].worth: first 1, second 2" in printed
+
+
 def test_the_screen_of_a_difference(capsys: pytest.CaptureFixture[str]) -> None:
     """Tick, fields, inputs, trend, values at the next keyframe that both have; a picture."""
     record("a.tape", Walkers(), 40, lambda tick: [[3, 5]] if tick == 12 else None, keyframe_interval_ticks=10)
     record("b.tape", Walkers(), 40, keyframe_interval_ticks=5)
     assert run(replayer.commands.main.main, "diff a.tape b.tape --sim small_worlds:Walkers -o d.svg") == 1
+    rows = "rows that differ: 1 at first, 1 after 29 ticks"
     assert capsys.readouterr().out.splitlines() == [
         "a.tape and b.tape: the same to tick 11, first different at tick 12 of 0 to 40",
         "  fields: x",
         "  inputs: differ first at tick 12",
-        "  trend: bounded, 29 ticks of 29 differ; rows that differ: 1 at first, 1 after 29 ticks; at tick 20:",
+        f"  trend: bounded, 29 ticks of 29 differ; {rows}; at tick 20, the next keyframe of both:",
         "    x: 1 row",
         f"        [3] first {walker_at('a.tape', 20)}, second {walker_at('b.tape', 20)}",
         "  picture: d.svg",
