@@ -102,14 +102,8 @@ def check(
     """
     if inputs is None and _is_factory(simulation):
         adapted = check_adapted(
-            simulation,
-            _factory(simulation),
-            ticks=ticks or TICKS,
-            seeds=seeds,
-            as_json=as_json,
-            seeds_resets=seed_resets,
-            step=step,
-        )
+            simulation, _factory(simulation), ticks=ticks or TICKS, seeds=seeds, as_json=as_json, seeds_resets=seed_resets, step=step
+        )  # fmt: skip
         if adapted is not None:
             return adapted
     factory, inputs_of, count, step = _subject(simulation, inputs, step, ticks)
@@ -121,13 +115,13 @@ def check(
         further = _check_trajectories(simulation, count, seeds, as_json=as_json)
     elif report.ok:
         further, why_not = _check_given(simulation, inputs_of, step, count, as_json=as_json)
-    _print(simulation, report, further, verbose=verbose, as_json=as_json)
-    if why_not is not None and not as_json:
-        print_visible(f"  {why_not}")
+    _print(simulation, report, further, why_not or "", verbose=verbose, as_json=as_json)
     return SAME if report.ok and (further is None or further.ok) else DIFFERS
 
 
-def _print(simulation: str, report: SyncReport, further: LevelReport | None, *, verbose: bool, as_json: bool) -> None:
+def _print(
+    simulation: str, report: SyncReport, further: LevelReport | None, why_not: str, *, verbose: bool, as_json: bool
+) -> None:
     if as_json:
         trajectories = {} if further is None else {"trajectories": level_facts(further)}
         print_json({"simulation": simulation, **report_facts(report), **trajectories})
@@ -135,6 +129,8 @@ def _print(simulation: str, report: SyncReport, further: LevelReport | None, *, 
         print_visible("\n".join(report_lines(simulation, report, verbose=verbose)))
         if further is not None:
             print_visible("\n".join(map(plain_text, _further_lines(further))))
+        if why_not:
+            print_visible(f"  {why_not}")
 
 
 def _check_trajectories(simulation: str, ticks: int, seeds: int, *, as_json: bool) -> LevelReport:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -24,7 +25,7 @@ from replayer.commands.arguments import (
     note_version,
 )
 from replayer.commands.options import DumpFolder, Json, Output, Sim, TapePath
-from replayer.commands.seek_picture import draw_layer, draw_named
+from replayer.commands.seek_picture import DrawnMap, draw_layer, draw_named
 from replayer.report.difference_text import StepChanges
 from replayer.report.object_lines import ShownState
 from replayer.report.seek_text import ended_lines, print_seek, section_lines, seek_facts
@@ -108,6 +109,14 @@ def seek(
         return SAME
     more = section_lines(aux) + ended_lines(ended)
     print_seek(path, report, shown.summary_lines(world, config, whole=all_rows and not names) + more)
+    _print_more(shown, changed, drawn, output, all_rows=all_rows)
+    return SAME
+
+
+def _print_more(
+    shown: ShownState, changed: StepChanges | None, drawn: DrawnMap | None, output: Path | None, *, all_rows: bool
+) -> None:
+    """Print what was asked for beside the summary: values, changes, a map, the name of the file that was written."""
     lines = shown.requested_lines(
         whole=all_rows or not sys.stdout.isatty(), uncut=all_rows, drawn=drawn.name if drawn else None
     )
@@ -118,7 +127,6 @@ def seek(
         *([f"  written: {output}"] if output is not None else []),
     ]:
         print_visible(line)
-    return SAME
 
 
 def _go(run: Timeline, path: Location, *, quiet: bool, **where: int | None) -> SeekReport:
