@@ -19,6 +19,7 @@ from recorder.storage.open_tape import is_locked
 from replayer.view.access_guard import is_loopback
 from replayer.view.beside_pages import BesidePages
 from replayer.view.finding_folder import ViewedFinding
+from replayer.view.listing.listed_runs import folder_name
 from replayer.view.listing.run_pages import RunPages
 from replayer.view.live.live_tape import LiveTape
 from replayer.view.server import MESSAGE_BYTES_MAX, ViewServer
@@ -104,7 +105,7 @@ def pages_of(request: ViewRequest) -> ViewServer | RunPages:
     def page_of(tape: Location) -> ViewServer:
         one = attrs.evolve(request, tapes=[tape], folder=None, is_live=_is_recorded(tape))
         arguments = [str(tape) if argument == str(folder) else argument for argument in request.arguments]
-        name = folder.name or str(folder)
+        name = folder_name(folder)
         return ViewServer(viewed_tapes(one), arguments=arguments, folder=name, beside=_beside(one))
 
     return RunPages(folder, page_of, shlex.join(request.arguments))

@@ -25,6 +25,7 @@ from starlette.websockets import WebSocketDisconnect  # noqa: E402
 
 from recorder.corpus.corpus import Corpus  # noqa: E402
 from replayer.view.listening import ViewRequest, pages_of  # noqa: E402
+from replayer.view.listing.listed_runs import folder_name  # noqa: E402
 from replayer.view.listing.run_pages import OPEN_MAX, RunPages  # noqa: E402
 
 PORT, TOKEN = 8123, "a-token-of-this-test"
@@ -208,3 +209,12 @@ def test_new_runs_come_into_the_list(folder: Path, tmp_path: Path) -> None:
         assert client.get("/run/second.tape/api/info").json()["tapes"][0]["last"] == TICKS
         changing.rename(tmp_path / "away")
         wait_until(lambda: client.get("/api/runs").json()["error"] is not None)
+
+
+def test_a_folder_that_is_named_by_dots_is_shown_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`replay view .` has the title of the folder; the root has its path."""
+    runs = tmp_path / "my runs" / "deep"
+    runs.mkdir(parents=True)
+    monkeypatch.chdir(runs)
+    named = [folder_name(Path(name)) for name in (".", "..", "../..", "../deep", "/")]
+    assert named == ["deep", "my runs", tmp_path.name, "deep", "/"]

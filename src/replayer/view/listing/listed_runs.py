@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -46,6 +47,13 @@ class _Listing:
     error: str | None = None
 
 
+def folder_name(folder: Location) -> str:
+    """The name of a folder; of one that is named by dots, or is the root, its path from the root."""
+    if isinstance(folder, Path) and folder.name in ("", ".."):
+        folder = folder.resolve()
+    return folder.name or str(folder)
+
+
 class ListedRuns:
     """The runs of a folder, read again when they are asked for. Used in one event loop; it reads in threads."""
 
@@ -60,7 +68,7 @@ class ListedRuns:
         """The list as JSON."""
         listing = await self._current()
         return {
-            "folder": page_text(self.folder.name or str(self.folder)),
+            "folder": page_text(folder_name(self.folder)),
             "runs": listing.facts,
             "error": listing.error,
         }
