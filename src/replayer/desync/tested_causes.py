@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 
 HASH_SEED = "PYTHONHASHSEED"
+BETWEEN = "a change between two steps"
 
 
 def with_causes(
@@ -56,6 +57,8 @@ def with_causes(
             *_versions(tape, reads),
         ),
     ]
+    if between is None and not any(test.suspicious for test in tested) and is_of_recorder(tape):
+        tested.insert(0, _not_compared(finding.tick))
     hidden = next((test.found for test in tested if test.cause in (HIDDEN_STATE, RESTORE) and test.suspicious), None)
     return attrs.evolve(finding, tested=tested, note=finding.note or hidden)
 
@@ -67,7 +70,7 @@ def between_steps(tape: Tape, tick: int) -> TestedCause | None:
             pass
         case _:
             return None
-    cause = "a change between two steps"
+    cause = BETWEEN
     where = f"between tick {tick - 1:,} and {tick:,}, outside of the step"
     named = [
         plain_text(str(entry[1]))
@@ -86,6 +89,20 @@ def between_steps(tape: Tape, tick: int) -> TestedCause | None:
         "not compared: the tables of sets, the flags of arrays, equal objects in place of others"
     )
     return TestedCause(cause, found, suspicious=False)
+
+
+def is_of_recorder(tape: Tape) -> bool:
+    """Return True for a tape of this library's recorder, which has the option between_steps."""
+    environment = tape.meta.get("environment")
+    return isinstance(environment, dict) and "python" in environment
+
+
+def _not_compared(tick: int) -> TestedCause:
+    found = (
+        f"not compared before the step to tick {tick:,}: other code may have changed a value outside of the step; record "
+        "the run with between_steps=True, which names each such change"
+    )
+    return TestedCause(BETWEEN, found, suspicious=None)
 
 
 def _seen_earlier(cause: str, changes: list[Any], compared: range, tick: int) -> TestedCause | None:

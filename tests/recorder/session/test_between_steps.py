@@ -318,7 +318,10 @@ def test_what_comes_after_the_first_steps_is_not_known(monkeypatch: pytest.Monke
     spoiled_camp("run.tape", 30, 12)
     with Tape("run.tape") as tape:
         assert KEY not in tape.outcome
-    assert between("run.tape", Camp) is None
+    found = between("run.tape", Camp)
+    assert found.suspicious is None
+    assert found.found.startswith("not compared before the step to tick 13: ")
+    assert "record the run with between_steps=True" in found.found
 
 
 def test_deterministic_tapes_do_not_depend_on_the_clock() -> None:
