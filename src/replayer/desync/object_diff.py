@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from replayer.desync.state_diff import field_title
 from replayer.value_text import plain_text
 from sim.kernel.schema import COUNTS_FIELD
 from sim.kernel.state import Snapshot
@@ -126,13 +127,18 @@ def named_fields(states: tuple[Snapshot, Snapshot] | None, fields: Iterable[str]
 
 
 def shown_fields(fields: Iterable[str]) -> list[str]:
-    """Names of fields for people: those that hold captured objects by the classes of these, each once."""
-    return list(dict.fromkeys(map(_shown_field, fields)))
+    """Names of fields for people: those that hold captured objects by the classes of these, each once.
+
+    The field of sizes, which the library adds, is left out next to others.
+    """
+    names = list(fields)
+    others = [name for name in names if name != COUNTS_FIELD]
+    return list(dict.fromkeys(map(_shown_field, others or names)))
 
 
 def _shown_field(field: str) -> str:
     if not field.startswith(GRAPH_PREFIX):
-        return field
+        return field_title(field)
     match = _COLUMN.fullmatch(field)
     return f"values of {match[1]} objects" if match is not None else "how the objects are saved"
 

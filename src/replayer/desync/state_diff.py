@@ -17,6 +17,8 @@ from sim.kernel.merkle_tree import BLOCK_BYTES
 from sim.kernel.schema import COUNTS_FIELD, Slot, Table
 from sim.kernel.state import Snapshot, view_rows
 
+SIZES = "sizes of tables and blobs"  # The name of COUNTS_FIELD for people.
+
 STATE_LABELS = ("first", "second")  # Labels of the states of two tapes or dumps in printed differences.
 ROWS_SHOWN = 8  # Of each field that differs; the dump has all of them.
 
@@ -67,6 +69,11 @@ def compare_states(
         else:
             differences += _compare_rows(name, recorded, replayed)
     return differences or _compare_capacities(recorded, replayed, names)
+
+
+def field_title(field: str) -> str:
+    """The name of a field for people: the field of sizes is one that the library adds."""
+    return SIZES if field == COUNTS_FIELD else field
 
 
 def row_lines(difference: FieldDifference, labels: tuple[str, str] = ("recorded", "replayed")) -> list[str]:

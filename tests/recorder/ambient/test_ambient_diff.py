@@ -166,7 +166,11 @@ def test_a_table_with_more_room_hides_and_makes_no_difference(capsys: pytest.Cap
 def test_no_value_is_shown_of_a_missing_row(capsys: pytest.CaptureFixture[str]) -> None:
     """In either state; counts name their table or blob."""
     printed, _ = verify("More", capsys)
-    assert "    #counts: 2 rows\n        rows of t: recorded 4, replayed 7\n        bytes of log:" in printed
+    assert "#counts" not in printed
+    assert (
+        "    sizes of tables and blobs: 2 rows\n        rows of t: recorded 4, replayed 7\n        bytes of log:"
+        in printed
+    )
     states = [record(f"{name}.tape", world())[26] for name, world in (("one", Garden), ("two", More))]
     lines = {difference.field: row_lines(difference) for difference in compare_states(*states)}
     assert lines["t.a"] == [f"[{i}] recorded no such row, replayed 7" for i in (2, 3, 4)]
