@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ REPORT, EXPLANATION = "report.md", "explain.txt"  # The second is there if the u
 TEXT_MAX = 40_000  # Characters of a report that are shown.
 FIELDS_SHOWN = 8
 BESIDE_MAX = 50
+EARLIER = "an earlier verify"  # So the page tells a dump, of the code of then, from what the tape holds.
 
 
 @attrs.frozen
@@ -68,7 +70,9 @@ def findings_beside(tape: Location, run_id: str) -> list[tuple[int, str]]:
         except (OSError, ValueError):
             continue
         if facts.get("run_id") == run_id:
-            found.append((finding.tick, f"{finding.title}; side by side: replay view {finding.folder}"))
+            when = datetime.fromtimestamp((folder / FINDING).stat().st_mtime, UTC).strftime("%Y-%m-%d %H:%M UTC")
+            words = f"{EARLIER} of {when} found: {finding.title}; side by side: replay view {finding.folder}"
+            found.append((finding.tick, words))
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -136,7 +137,11 @@ def test_only_dumps_of_the_run_are_found_beside_a_tape(dump: Path, content: str)
         source = dump_source(dump)
         assert source is not None
         title = read_finding(dump).title
-        assert found == [(source.tick, f"{title}; side by side: replay view {dump.name}")]
+        [(tick, words)] = found
+        assert tick == source.tick
+        written = (dump / "finding.json").stat().st_mtime
+        when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(written))
+        assert words == f"an earlier verify of {when} found: {title}; side by side: replay view {dump.name}"
         assert findings_beside(tape, "no run") == []
     finally:
         (dump.parent / "pond.desync-999/finding.json").unlink()

@@ -31,7 +31,7 @@ export class Curves {
     this.chips = state.curves.map((name, number) => {
       const mark = h('i'), value = h('b'), remove = h('button', { textContent: '×', ariaLabel: `Remove the curve ${name}`, onclick: () => this.actions.curve(name, false) });
       mark.style.background = css(`--c${number}`);
-      return { name, value, element: h('span', { className: 'chip', title: state.telemetry.includes(name) ? `${name}: recorded telemetry` : `${name}: computed on the way; of an array the sum` }, mark, h('span', { className: 'name', textContent: name }), value, remove) };
+      return { name, value, element: h('span', { className: 'chip', title: state.telemetry.includes(name) ? `${name}: recorded telemetry` : `${name}: computed on the way; of an array the sum` }, mark, h('span', { className: 'name', textContent: !state.telemetry.includes(name) && state.info.summed_curves?.includes(name) ? `sum of ${name}` : name }), value, remove) };
     });
     const add = h('select', { ariaLabel: 'Add a curve', hidden: !rest.length }, h('option', { textContent: '+ curve', value: '' }), ...rest.map((name) => h('option', { textContent: name, value: name })));
     add.onchange = () => { if (add.value) this.actions.curve(add.value, true); };
@@ -186,14 +186,20 @@ export class Curves {
     }
   }
 
+  // The curves of one scale: all of them without what they begin with alike.
+  namesOf(group) {
+    const names = this.state.curves.filter((name) => groupOf(name) === group), short = names.map((name) => name.slice(name.lastIndexOf('.') + 1));
+    return (names.length > 1 ? `${group}: ${short.join(', ')}` : names[0]).slice(0, 60);
+  }
+
   drawGroups(pen, width, scales) {
     const known = this.known(scales);
     if (known.length < 2) return;
     pen.textAlign = 'right';
     for (const [number, [group, { low, high }]] of known.entries()) {
-      const words = `${group.slice(0, 40)}: ${figure(low)} … ${figure(high)}`, wide = pen.measureText(words).width;
+      const words = `${this.namesOf(group)}: ${figure(low)} … ${figure(high)}`, wide = pen.measureText(words).width;
       pen.fillStyle = css('--panel');
-      pen.globalAlpha = 0.75;
+      pen.globalAlpha = 0.4; // The curves below stay seen.
       pen.fillRect(width - wide - 8, 2 + number * 13, wide + 8, 13);
       pen.globalAlpha = 1;
       pen.fillStyle = css('--dim');

@@ -17,9 +17,20 @@ CURVES_MAX = 200  # Names offered to choose from, of fields and of paths each.
 
 def figures_of(snapshot: Snapshot, names: Iterable[str]) -> dict[str, float]:
     """The figure of each name that has one in this state: a number, or the sum of an array's values in use."""
+    figures = {name: _figure(value) for name, value in _values(snapshot, names).items()}
+    return {name: figure for name, figure in figures.items() if np.isfinite(figure)}
+
+
+def summed_names(snapshot: Snapshot, names: Iterable[str]) -> list[str]:
+    """The names whose figure is the sum of an array in this state, not a number of its own."""
+    return [name for name, value in _values(snapshot, names).items() if value.ndim]
+
+
+def _values(snapshot: Snapshot, names: Iterable[str]) -> dict[str, np.ndarray[Any, Any]]:
+    """The value of each name that has one in this state."""
     fields = set(snapshot)
     paths = [name for name in names if name not in fields]
-    figures = {name: _figure(snapshot[name]) for name in names if name in fields}
+    values = {name: np.asarray(snapshot[name]) for name in names if name in fields}
     if paths and (tree := objects_in(snapshot)) is not None:
         for path in paths:
             try:
@@ -27,8 +38,8 @@ def figures_of(snapshot: Snapshot, names: Iterable[str]) -> dict[str, float]:
             except MALFORMED:
                 continue
             if isinstance(value, np.ndarray):
-                figures[path] = _figure(value)
-    return {name: figure for name, figure in figures.items() if np.isfinite(figure)}
+                values[path] = value
+    return values
 
 
 def curve_names(snapshot: Snapshot, tree_values: Mapping[str, Any]) -> list[str]:

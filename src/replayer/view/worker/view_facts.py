@@ -16,7 +16,7 @@ from replayer.export.viewers.object_values import PATHS_MAX, values_of
 from replayer.report.tape_facts import tape_facts
 from replayer.tape.fields import shown_slots
 from replayer.tape.tape import Tape
-from replayer.view.states.figures import curve_names, figures_of
+from replayer.view.states.figures import curve_names, figures_of, summed_names
 from replayer.view.states.page_json import page_json, page_text
 from replayer.view.states.shown_rows import table_names
 from replayer.view.worker.view_cursor import ViewCursor
@@ -45,7 +45,7 @@ def view_facts(cursor: ViewCursor) -> dict[str, Any]:
         "bytes",
     )
     values = _object_values(first)
-    curves, first_curves = _curves(cursor, first)
+    curves, first_curves, summed = _curves(cursor, first)
     return {
         "name": page_text(tape.path.name),
         **{key: page_json(facts[key]) for key in wanted},
@@ -68,6 +68,7 @@ def view_facts(cursor: ViewCursor) -> dict[str, Any]:
         "curves": curves,
         "fields": [slot.name for slot in islice(shown_slots(first.layout), FIELDS_MAX)],
         "first_curves": first_curves,
+        "summed_curves": summed,
     }
 
 
@@ -89,18 +90,20 @@ def _is_same(one: Location, other: Location) -> bool:
     return one.samefile(other) if isinstance(one, Path) and isinstance(other, Path) else one == other
 
 
-def _curves(cursor: ViewCursor, first: Snapshot) -> tuple[list[str], list[str]]:
-    """The names of all curves, and of those to begin with: values that change in an early step tell most.
+def _curves(cursor: ViewCursor, first: Snapshot) -> tuple[list[str], list[str], list[str]]:
+    """The names of all curves, of those to begin with, and of those that are sums of several values.
+
+    To begin with, values that change in an early step tell most.
 
     Some values are there only after the first steps: what an environment returned, for instance.
     """
     run, names = cursor.run, curve_names(first, _object_values(first))
     if cursor.problem is not None:
-        return names, names[:FIRST_CURVES]
+        return names, names[:FIRST_CURVES], summed_names(first, names)
     try:
         probed = [cursor.state(min(run.last_tick, run.first_tick + ticks))[0] for ticks in PROBED_TICKS]
     except (DesyncError, SimulationFailedError):
-        return names, names[:FIRST_CURVES]  # The page reports it when it is visited.
+        return names, names[:FIRST_CURVES], summed_names(first, names)  # The page reports it when it is visited.
     names = list(dict.fromkeys([*names, *curve_names(probed[1], _object_values(probed[1]))]))
     before, after = (figures_of(snapshot, names) for snapshot in probed)
     seen: dict[tuple[float | None, float | None], str] = {}
@@ -109,7 +112,8 @@ def _curves(cursor: ViewCursor, first: Snapshot) -> tuple[list[str], list[str]]:
             (before.get(name), after.get(name)), name
         )  # One of those that are the same under several names.
     moving = [name for (one, other), name in seen.items() if one != other]
-    return names, list(dict.fromkeys([*moving, *names]))[:FIRST_CURVES]
+    summed = list(dict.fromkeys(name for snapshot in (first, *probed) for name in summed_names(snapshot, names)))
+    return names, list(dict.fromkeys([*moving, *names]))[:FIRST_CURVES], summed
 
 
 def hook_facts(problems: Mapping[str, tuple[int, str]]) -> list[list[Any]]:
