@@ -21,6 +21,7 @@ import pytest
 from optional_packages import LazyModule, needs
 
 from recorder import Recorder
+from sim.worlds.organisms import Organisms
 
 from project_paths import ROOT
 from small_worlds import record
@@ -421,6 +422,32 @@ def test_the_page_follows_a_recording_until_it_ends(open_page: Open, tmp_path: P
             page.keyboard.press("Home")
             shows(page, 0)
             page.context.close()
+
+
+@pytest.mark.seldom(0.5)
+def test_curves_of_several_scales_tell_them_in_their_chips_and_titles_have_room(
+    open_page: Open, tmp_path: Path
+) -> None:
+    """The lowest and highest value of a plain run; a single scale is that of the axis. Both titles are seen in full."""
+    path = tmp_path / "organisms.tape"
+    world = Organisms({"world": "organisms", "seed": 9, "organisms_max": 40, "inflow": 500})
+    counts, pools = [], []
+    with Recorder(path, world) as tape:
+        for tick in range(21):
+            if tick:
+                tape.step(None)
+            counts.append(int(world.telemetry()["organisms"]))
+            pools.append(int(world.telemetry()["pool"]))
+    with serving(str(path)) as url:
+        page = open_page(f"{url}#tick=3&curves=organisms|pool", viewport={"width": 800, "height": 600})
+        ranges = page.locator(".chip .dim")
+        expected = [f"{min(values):,} … {max(values):,}" for values in (counts, pools)]
+        playwright.expect(ranges).to_have_text(expected)
+        for title in page.locator(".card b").all():
+            assert title.evaluate("element => element.scrollWidth <= element.clientWidth")
+        page.get_by_role("button", name="Remove the curve pool").click()
+        playwright.expect(ranges).to_be_hidden()
+        page.context.close()
 
 
 def test_keys_that_are_pressed_while_the_page_opens_are_done(open_page: Open, address: str) -> None:

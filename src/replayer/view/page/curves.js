@@ -29,9 +29,9 @@ export class Curves {
     const { state } = this, rest = this.names().filter((name) => !state.curves.includes(name));
     byId('curves').hidden = !this.names().length;
     this.chips = state.curves.map((name, number) => {
-      const mark = h('i'), value = h('b'), remove = h('button', { textContent: '×', ariaLabel: `Remove the curve ${name}`, onclick: () => this.actions.curve(name, false) });
+      const mark = h('i'), value = h('b'), range = h('span', { className: 'dim', title: 'The scale of this curve: its lowest and highest value that is seen' }), remove = h('button', { textContent: '×', ariaLabel: `Remove the curve ${name}`, onclick: () => this.actions.curve(name, false) });
       mark.style.background = css(`--c${number}`);
-      return { name, value, element: h('span', { className: 'chip', title: state.telemetry.includes(name) ? `${name}: recorded telemetry` : `${name}: computed on the way; of an array the sum` }, mark, h('span', { className: 'name', textContent: !state.telemetry.includes(name) && state.info.summed_curves?.includes(name) ? `sum of ${name}` : name }), value, remove) };
+      return { name, value, range, element: h('span', { className: 'chip', title: state.telemetry.includes(name) ? `${name}: recorded telemetry` : `${name}: computed on the way; of an array the sum` }, mark, h('span', { className: 'name', textContent: !state.telemetry.includes(name) && state.info.summed_curves?.includes(name) ? `sum of ${name}` : name }), value, range, remove) };
     });
     const add = h('select', { ariaLabel: 'Add a curve', hidden: !rest.length }, h('option', { textContent: '+ curve', value: '' }), ...rest.map((name) => h('option', { textContent: name, value: name })));
     add.onchange = () => { if (add.value) this.actions.curve(add.value, true); };
@@ -115,7 +115,7 @@ export class Curves {
     }
     pen.restore();
     pen.setLineDash([]);
-    this.drawGroups(pen, width, scales);
+    this.tellRanges(scales);
     this.move();
   }
 
@@ -186,24 +186,13 @@ export class Curves {
     }
   }
 
-  // The curves of one scale: all of them without what they begin with alike.
-  namesOf(group) {
-    const names = this.state.curves.filter((name) => groupOf(name) === group), short = names.map((name) => name.slice(name.lastIndexOf('.') + 1));
-    return (names.length > 1 ? `${group}: ${short.join(', ')}` : names[0]).slice(0, 60);
-  }
-
-  drawGroups(pen, width, scales) {
-    const known = this.known(scales);
-    if (known.length < 2) return;
-    pen.textAlign = 'right';
-    for (const [number, [group, { low, high }]] of known.entries()) {
-      const words = `${this.namesOf(group)}: ${figure(low)} … ${figure(high)}`, wide = pen.measureText(words).width;
-      pen.fillStyle = css('--panel');
-      pen.globalAlpha = 0.4; // The curves below stay seen.
-      pen.fillRect(width - wide - 8, 2 + number * 13, wide + 8, 13);
-      pen.globalAlpha = 1;
-      pen.fillStyle = css('--dim');
-      pen.fillText(words, width - 4, 8 + number * 13);
+  // Where curves have scales of their own, each chip tells that of its curve: in the plot it would cover the curves.
+  tellRanges(scales) {
+    const known = new Map(this.known(scales));
+    for (const { name, range } of this.chips ?? []) {
+      const scale = known.size > 1 ? known.get(groupOf(name)) : undefined;
+      tell(range, scale ? `${figure(scale.low)} … ${figure(scale.high)}` : '');
+      range.hidden = !scale;
     }
   }
 

@@ -93,7 +93,7 @@ export class Maps {
       const whole = Math.floor(exact * ratio); // Device pixels; uneven cells are better than a map that is much smaller.
       const cell = whole >= 2 && whole >= KEPT_SHARE * exact * ratio ? whole / ratio : exact;
       const shown = { width: card.shape.width * cell, height: card.shape.height * cell };
-      card.element.style.width = `${Math.max(170, sides * shown.width + SIDE_GAP * (sides - 1) + 20)}px`;
+      card.element.style.width = `${Math.max(Math.min(230, Math.floor((width - GAP * (columns - 1)) / columns)), sides * shown.width + SIDE_GAP * (sides - 1) + 20)}px`;
       for (const { canvas } of card.figures) {
         canvas.style.width = `${shown.width}px`;
         canvas.style.height = `${shown.height}px`;

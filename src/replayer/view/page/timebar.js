@@ -3,6 +3,7 @@
 import { ask, byId, copied, css, measure, penOf, sizeOf, tip, whole } from '/f/dom.js';
 
 export const GUTTER = 76;
+const FONT = '11px system-ui, "DejaVu Sans", sans-serif';
 const RULER = 20, OVERVIEW = 18;
 const HEIGHTS = { matches: 12, keyframes: 14, events: 34, inputs: 14, episodes: 14, difference: 14, findings: 14, cache: 10, 'cache A': 10, 'cache B': 10 };
 
@@ -185,7 +186,7 @@ export class TimeBar {
     if (this.total !== total) this.tracks.style.height = `${total}px`;
     this.total = total;
     const pen = penOf(this.bases[0], width, total);
-    pen.font = '11px system-ui, "DejaVu Sans", sans-serif';
+    pen.font = FONT;
     pen.textBaseline = 'middle';
     this.drawRuler(pen, width, total);
     let y = RULER;
@@ -226,14 +227,32 @@ export class TimeBar {
 
   drawRuler(pen, width, total) {
     const [first, last] = this.state.window, step = rulerStep(last - first, this.width);
-    pen.textAlign = 'left';
     for (let tick = Math.ceil(first / step) * step; tick <= last; tick += step) {
       const x = Math.round(this.x(tick)) + 0.5;
       pen.fillStyle = css('--line');
       pen.fillRect(x, 3, 1, total - 3);
       pen.fillStyle = css('--dim');
-      if (x < width - 34) pen.fillText(whole(tick), x + 4, 9);
+      const isLast = x + 6 + pen.measureText(whole(tick)).width > width; // Its number stands before the line.
+      pen.textAlign = isLast ? 'right' : 'left';
+      pen.fillText(whole(tick), x + (isLast ? -4 : 4), 9);
     }
+  }
+
+  // The number of the tick next to its handle, in place of the numbers of the ruler that both would cover in part.
+  drawTick(pen, x) {
+    const { width } = sizeOf(this.tracks), [first, last] = this.state.window, step = rulerStep(last - first, this.width);
+    pen.font = FONT;
+    pen.textBaseline = 'middle';
+    pen.textAlign = 'left';
+    const words = whole(this.state.tick), wide = pen.measureText(words).width, at = x + 10 + wide < width ? x + 10 : x - 10 - wide;
+    const [from, to] = [Math.min(at, x - 6) - 4, Math.max(at + wide, x + 6) + 4];
+    pen.fillStyle = css('--panel');
+    for (let tick = Math.floor(this.state.tick / step) * step - step, end = tick + 3 * step; tick <= end; tick += step) {
+      const label = pen.measureText(whole(tick)).width, line = Math.round(this.x(tick)) + 0.5, start = line + (line + 6 + label > width ? -4 - label : 4);
+      if (start < to && start + label > from) pen.fillRect(start - 1, 2, label + 2, 13);
+    }
+    pen.fillStyle = css('--accent');
+    pen.fillText(words, at, 9);
   }
 
   drawRow(pen, row, y, height) {
@@ -330,6 +349,7 @@ export class TimeBar {
     if (this.pointer !== null) { pen.fillStyle = css('--hair'); pen.fillRect(Math.round(this.pointer), 0, 1, total); }
     const x = this.x(state.tick + 0.5);
     if (x < GUTTER) return;
+    this.drawTick(pen, x);
     pen.fillStyle = css('--accent');
     pen.fillRect(x - 1, 0, 2, total);
     pen.beginPath();
@@ -348,7 +368,7 @@ export class TimeBar {
 
   drawStrip(pen, width) {
     const { state, whole: all } = this, height = OVERVIEW, x = (tick) => this.stripX(tick);
-    pen.font = '11px system-ui, "DejaVu Sans", sans-serif';
+    pen.font = FONT;
     pen.textBaseline = 'middle';
     pen.textAlign = 'right';
     pen.fillStyle = css('--dim');
