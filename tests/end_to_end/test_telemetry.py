@@ -171,7 +171,7 @@ def test_tables_of_every_form_agree(capsys: pytest.CaptureFixture[str]) -> None:
         ("plot a.tape --what deaths", "a.tape: the telemetry has no columns for deaths"),
         (
             "plot silent.tape",
-            "with a method telemetry() or with telemetry=; curves of numbers in the state are drawn by",
+            "telemetry= records it, and of a Simulation its method telemetry() does; curves of numbers in",
         ),
     ],
 )

@@ -169,7 +169,7 @@ def _telemetry(path: Location) -> dict[str, Any]:
         note_losses(opened)
         columns = opened.telemetry()
     if not len(columns["tick"]):
-        way = "record it with a method telemetry() or with telemetry="
+        way = "telemetry= records it, and of a Simulation its method telemetry() does"
         raise UsageError(f"{path} has no telemetry: {way}; curves of numbers in the state are drawn by replay view")
     return columns
 
