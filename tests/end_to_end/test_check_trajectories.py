@@ -60,6 +60,16 @@ class Market:
     def step(self, inputs):
         self.last = hash("corn") + inputs
 
+class Called:
+    def __init__(self):
+        self.last = 0
+
+    def step(self, inputs):
+        self.last += inputs
+
+    def add(self, number):
+        self.last += number
+
 class Sensor:
     def __init__(self):
         self.noise = np.random.default_rng(9)
@@ -161,6 +171,18 @@ def test_a_run_with_the_inputs_of_a_tape_is_compared_in_a_fresh_process_too(repl
     assert code == 1
     assert "no hidden state seen in 8 ticks" in printed
     assert "fresh process: differs for 1 of 1 seed: possible: the order of sets" in printed
+
+
+def test_a_run_that_another_process_cannot_make_is_said_not_to_be_compared(replay: Replay) -> None:
+    """The tape has calls of another method, which are made by the tape's description alone."""
+    tried = importlib.import_module("tried")
+    with recorder.record(tried.Called(), "run.tape", step=["step", "add"], trial_ms=0, quiet=True) as game:
+        for _ in range(8):
+            game.step(1)
+            game.add(2)
+    code, printed = replay("tried:Called", "--inputs", "run.tape")
+    assert code == 0
+    assert "no run in a fresh process was compared: " in printed
 
 
 @pytest.mark.seldom(0.4)

@@ -101,36 +101,45 @@ def check(
         Print one JSON object.
     """
     if inputs is None and _is_factory(simulation):
+        made, live_ticks = _factory(simulation), ticks or TICKS
         adapted = check_adapted(
-            simulation, _factory(simulation), ticks=ticks or TICKS, seeds=seeds, as_json=as_json, seeds_resets=seed_resets, step=step
-        )  # fmt: skip
+            simulation, made, ticks=live_ticks, seeds=seeds, as_json=as_json, seeds_resets=seed_resets, step=step
+        )
         if adapted is not None:
             return adapted
     factory, inputs_of, count, step = _subject(simulation, inputs, step, ticks)
     test = SyncTest(factory, inputs_of, ticks=count, period_ticks=period, puts_back=True)
     with progress_bar("checking", count, quiet=as_json) as show:
         report = test.run(lambda done, _: show(done))
-    further, why_not = None, None
+    further = why_not = None
     if report.ok and inputs is None:
         further = _check_trajectories(simulation, count, seeds, as_json=as_json)
     elif report.ok:
         further, why_not = _check_given(simulation, inputs_of, step, count, as_json=as_json)
-    _print(simulation, report, further, why_not or "", verbose=verbose, as_json=as_json)
+    _print(simulation, report, further, why_not, verbose=verbose, as_json=as_json)
     return SAME if report.ok and (further is None or further.ok) else DIFFERS
 
 
 def _print(
-    simulation: str, report: SyncReport, further: LevelReport | None, why_not: str, *, verbose: bool, as_json: bool
+    simulation: str,
+    report: SyncReport,
+    further: LevelReport | None,
+    why_not: str | None,
+    *,
+    verbose: bool,
+    as_json: bool,
 ) -> None:
+    """why_not: why no shorter run was compared; None if one was, or none was to follow."""
     if as_json:
         trajectories = {} if further is None else {"trajectories": level_facts(further)}
+        trajectories |= {} if why_not is None else {"trajectories_not_run": why_not}
         print_json({"simulation": simulation, **report_facts(report), **trajectories})
     else:
         print_visible("\n".join(report_lines(simulation, report, verbose=verbose)))
         if further is not None:
             print_visible("\n".join(map(plain_text, _further_lines(further))))
-        if why_not:
-            print_visible(f"  {why_not}")
+        elif why_not is not None:
+            print_visible(plain_text(f"  {why_not}"))
 
 
 def _check_trajectories(simulation: str, ticks: int, seeds: int, *, as_json: bool) -> LevelReport:
