@@ -131,7 +131,7 @@ def _print(
 ) -> None:
     """why_not: why no shorter run was compared; None if one was, or none was to follow."""
     if as_json:
-        trajectories = {} if further is None else {"trajectories": level_facts(further)}
+        trajectories: dict[str, Any] = {} if further is None else {"trajectories": level_facts(further)}
         trajectories |= {} if why_not is None else {"trajectories_not_run": why_not}
         print_json({"simulation": simulation, **report_facts(report), **trajectories})
     else:
