@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
@@ -26,7 +26,6 @@ from replayer.commands.arguments import (
 )
 from replayer.commands.options import DumpFolder, Json, Output, Sim, TapePath
 from replayer.commands.seek_picture import DrawnMap, draw_layer, draw_named
-from replayer.report.difference_text import StepChanges
 from replayer.report.object_lines import ShownState
 from replayer.report.seek_text import ended_lines, print_seek, section_lines, seek_facts
 from replayer.tape.fields import world_of
@@ -34,6 +33,9 @@ from replayer.tape.npz import write_state_whole
 from replayer.timeline.timeline import SeekReport, Timeline
 from replayer.value_text import to_json
 from sim.kernel.state import Snapshot
+
+if TYPE_CHECKING:
+    from replayer.report.difference_text import StepChanges
 
 
 def seek(
@@ -141,6 +143,8 @@ def _go(run: Timeline, path: Location, *, quiet: bool, **where: int | None) -> S
 
 def _changes(run: Timeline, path: Location, after: Snapshot, tick: int) -> StepChanges:
     """What the step to a tick changed; the timeline then is at the tick before it. Raises as seek does."""
+    from replayer.report.difference_text import StepChanges  # noqa: PLC0415 - a seek starts without it
+
     if tick == 0:
         raise UsageError("--changes: no step led to tick 0")
     with reading(path):

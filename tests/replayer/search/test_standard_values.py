@@ -220,7 +220,7 @@ def test_attributes_that_no_keyframe_has_are_found(tmp_path: Path) -> None:
             game.step()
     with replayer.open(tmp_path / "begun.tape", world=Begun) as run:
         assert run.find("item.weight > 5").ticks == [6, 7]
-        with pytest.raises(ExpressionError, match=r"there is no 'item.size': .* \(ticks 0 to 10\)"):
+        with pytest.raises(ExpressionError, match=r"there is no 'item.size'; .* \(ticks 0 to 10\)"):
             run.find("item.size > 5")
         with pytest.raises(
             ExpressionError, match=r"there is no 'itme.weight'; there are item, turn \(tick 0, tick 1, tick 10\)"

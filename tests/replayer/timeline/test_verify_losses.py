@@ -194,7 +194,7 @@ class Unmarked:
 
 def test_keyframes_that_do_not_give_the_recorded_hash(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """All ticks match, but no delta can be used: corrupt, with a hint how to find the write."""
-    record(path, Unmarked(), [None] * 40, keyframe_interval_ticks=10)
+    record(path, Unmarked(), [None] * 40, keyframe_interval_ticks=10, changes="marks")
     report = verify_tape(path, Unmarked)
 
     assert (report.first_bad, report.verified_ticks, report.status) == (None, 41, "corrupt")
