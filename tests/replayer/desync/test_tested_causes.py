@@ -194,8 +194,8 @@ def test_an_edit_is_neither() -> None:
     tape_of(Words)
     finding, tested = found(Edited)
     assert not finding.hints_at_hidden_state
-    assert "run from tick 0 as it was made, with nothing restored" in tested["hidden state, which"].found
-    assert [tested[name].suspicious for name in ("a non-deterministic step", "hidden state, which")] == [False, False]
+    assert "run from tick 0 as it was made, with nothing restored" in tested["hidden state that"].found
+    assert [tested[name].suspicious for name in ("a non-deterministic step", "hidden state that")] == [False, False]
 
 
 @pytest.mark.seldom(0.3)
@@ -219,7 +219,7 @@ def test_a_step_that_depends_on_the_depth_of_the_stack_is_not_called_non_determi
     assert tested["how deep the"].suspicious is True
     assert "four times each: the same hashes from each depth" in tested["how deep the"].found
     assert "a non-deterministic step" not in tested
-    assert tested["hidden state, which"].suspicious is None
+    assert tested["hidden state that"].suspicious is None
 
 
 @pytest.mark.seldom(0.3)
