@@ -51,7 +51,7 @@ def test_a_process_prints_it_without_numpy(program: str, words: list[str]) -> No
     assert run.stderr.strip() == "set()"
 
 
-@pytest.mark.seldom(0.3)
+@pytest.mark.seldom(0.22)
 def test_where_it_cannot_be_written_the_other_way_says_why() -> None:
     """A full disk gives one line and an exit code, as for all other output."""
     if not os.path.exists("/dev/full"):  # noqa: PTH110

@@ -175,7 +175,7 @@ def test_a_write_without_a_mark_is_found(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("killed", [14, 18, 33])
-@pytest.mark.seldom(0.35)
+@pytest.mark.seldom(0.25)
 def test_after_a_kill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed: int) -> None:
     """The last ticks have no changes on the tape: their chained hashes are checked by steps, also after a resume."""
     files = use_files(monkeypatch, MemoryFiles())
@@ -211,7 +211,7 @@ def test_after_a_kill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed: i
     assert verify_tape(path, Grid).ok
 
 
-@pytest.mark.seldom(0.35)
+@pytest.mark.seldom(0.25)
 def test_lost_blocks_cost_no_tick_of_a_simulation_that_can_step(tmp_path: Path) -> None:
     """After a lost block of changes, the states are checked by the chained hashes of the steps."""
     path, live = make_tape(tmp_path)

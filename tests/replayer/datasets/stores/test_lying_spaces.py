@@ -124,7 +124,7 @@ def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.share(0.4)
 @pytest.mark.parametrize("name", LIARS)
-@pytest.mark.seldom(0.3)
+@pytest.mark.seldom(0.22)
 def test_it_is_extracted_or_one_line_names_what_helps(name: str, capfd: Any) -> None:
     path = record(name)
     for file_format in FORMATS:

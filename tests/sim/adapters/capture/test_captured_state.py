@@ -257,7 +257,7 @@ def test_the_six_lines_of_a_house_with_lamps(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["FrozenLake", "Taxi"])
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.share(0.15)
-@pytest.mark.seldom(0.3)
+@pytest.mark.seldom(0.22)
 def test_gymnasiums_toys_with_a_seed_for_each_episode_verify(name: str, seed: int, tmp_path: Path) -> None:
     """Each reset with a seed makes a new generator, and everything is written again."""
     gymnasium = pytest.importorskip("gymnasium")

@@ -105,7 +105,7 @@ def line_of(name: str) -> int:
     return next(number for number, text in enumerate(PROGRAMS.splitlines(), 1) if text.endswith(f"# {name}"))
 
 
-@pytest.mark.seldom(0.35)
+@pytest.mark.seldom(0.25)
 def test_a_file_that_the_step_writes_and_reads_is_named(programs: Any, capsys: pytest.CaptureFixture[str]) -> None:
     """Where it is missing, as it was at first, the step gives the recorded state."""
     play(programs, "Log")
