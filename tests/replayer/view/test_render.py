@@ -222,14 +222,14 @@ class Painter:
     def __init__(self) -> None:
         self.image = np.zeros((6, 8, 3), np.uint8)
         self.opaque_picture = np.zeros((6, 8, 4), np.uint8)
-        self.temperature_of_the_long_and_narrow_canal = np.zeros((40, 2))
-        self.pollution_of_the_long_and_narrow_canal = np.zeros((40, 2))
+        self.temperature_of_the_long_and_narrow_canal = np.zeros((40, 4))
+        self.pollution_of_the_long_and_narrow_canal = np.zeros((40, 4))
 
     def step(self, seed: int) -> None:
         self.image[:] = (np.arange(144).reshape(6, 8, 3) * 37 + seed) % 256
         self.opaque_picture[:] = (np.arange(192).reshape(6, 8, 4) * 59 + seed) % 256
-        self.temperature_of_the_long_and_narrow_canal[:] = np.arange(80).reshape(40, 2) * 1.23e-5 + seed
-        self.pollution_of_the_long_and_narrow_canal[:] = np.arange(80).reshape(40, 2) * 1.23e5 + seed
+        self.temperature_of_the_long_and_narrow_canal[:] = np.arange(160).reshape(40, 4) * 1.23e-5 + seed
+        self.pollution_of_the_long_and_narrow_canal[:] = np.arange(160).reshape(40, 4) * 1.23e5 + seed
 
 
 @pytest.fixture(scope="module")
