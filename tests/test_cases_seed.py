@@ -81,7 +81,7 @@ def seeds(output: str) -> set[str]:
     return set(re.findall(r"--cases-seed (\d+)", output))
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_the_seed_in_the_header_draws_the_same_again(folder: Path) -> None:
     """The same cases and random numbers, for any number of workers; a test named alone has those of the run."""
     code, first = run_tests(folder, "-rP", "-n", "2")
@@ -96,7 +96,7 @@ def test_the_seed_in_the_header_draws_the_same_again(folder: Path) -> None:
     assert set(drawn(alone)) < set(drawn(first))
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_a_failure_says_how_to_have_it_again(folder: Path) -> None:
     """The seed follows the failures, also with -q; hypothesis prints how to reproduce its example."""
     (folder / "test_failing.py").write_text(FAILING)
@@ -108,7 +108,7 @@ def test_a_failure_says_how_to_have_it_again(folder: Path) -> None:
     assert not set(drawn(output)) & set(drawn(other)), "each run draws others"
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_each_page_has_its_turn_and_named_pages_have_it_always() -> None:
     """Half of the pages, the same for the same seed; two runs together have more than one; README is named."""
     root = Path(__file__).parents[1]

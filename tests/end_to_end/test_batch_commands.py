@@ -92,7 +92,7 @@ def test_a_folder_of_the_users(capsys: pytest.CaptureFixture[str]) -> None:
         ("", "--no-tapes", "a tape that was not requested"),
     ],
 )
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_other_settings_make_a_different_batch(
     capsys: pytest.CaptureFixture[str], first: str, then: str, text: str
 ) -> None:
@@ -276,7 +276,7 @@ def test_without_their_packages_pictures_and_tables_are_named(
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("command", ["batch", "sweep --axis seed=0..30", "generate --ticks 300"])
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_a_closed_terminal_ends_all_processes(tmp_path: Path, command: str) -> None:
     """Each of them gets SIGHUP, at any moment of its work."""
     seeds = [] if "sweep" in command else ["--seeds", "0..30"]

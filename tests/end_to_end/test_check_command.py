@@ -201,7 +201,7 @@ def test_inputs_are_of_any_kind(replay: Replay) -> None:
         assert (code, output.count("\n")) == (2, 1)
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_inputs_come_from_a_tape(replay: Replay, monkeypatch: pytest.MonkeyPatch) -> None:
     """Recorded inputs are used again, up to the end of the recording; without them the defect is not reached."""
     from recorder import Recorder

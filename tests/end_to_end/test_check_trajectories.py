@@ -150,7 +150,7 @@ def test_a_factory_with_a_seed_has_a_trajectory_for_each(replay: Replay) -> None
         assert "4 trajectories of 50 ticks, repeated, loaded and recorded: the same states and results" in printed
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_a_fault_that_one_run_does_not_show_is_found_by_others(replay: Replay) -> None:
     """The first run is too short to meet it."""
     code, printed = replay("tried:RarelyLeaky", "--ticks", "16", "--seeds", "20", "--json")
@@ -199,7 +199,7 @@ def test_what_steps_return_is_compared(replay: Replay) -> None:
     )
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_values_of_this_library_are_never_suspects(replay: Replay) -> None:
     """The environment's are named by its own class, not by the adapter's."""
     code, printed = replay("tried:Counting", "--ticks", "20", "--seeds", "2")

@@ -73,14 +73,14 @@ def unread(words: str, *, both: bool = False) -> tuple[int, str]:
         ("tail run.tape -n 40", 0),
     ],
 )
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_the_exit_code_does_not_depend_on_the_reader(words: str, code: int) -> None:
     """Even if the simulation itself prints, or neither stream is read."""
     found, said = unread(words)
     assert (found, said.count("\n")) == (code, int(code == 2))
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_nor_does_it_on_who_reads_stderr() -> None:
     """Both streams at once, as by 2>&1."""
     assert unread("verify run.tape --sim wrong:Wrong", both=True) == (1, "")

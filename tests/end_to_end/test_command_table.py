@@ -19,7 +19,7 @@ COMMANDS = [(program, name) for program, cli in PROGRAMS.items() for name in cli
 
 
 @pytest.mark.parametrize(("program", "name"), COMMANDS)
-@pytest.mark.share(0.3)
+@pytest.mark.share(0.22)
 def test_alone_and_among_all_a_command_has_the_same_help(
     capsys: pytest.CaptureFixture[str], program: str, name: str
 ) -> None:
@@ -86,7 +86,7 @@ def test_every_public_name_is_there() -> None:
 
 
 @pytest.mark.parametrize(("package", "command"), [("recorder", "record"), ("replayer", "replay")])
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_package_runs_as_its_command(package: str, command: str) -> None:
     """With its exit codes, where the script is not on the path."""
     run = partial(subprocess.run, capture_output=True, text=True, check=False)

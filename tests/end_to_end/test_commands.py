@@ -159,7 +159,7 @@ def make_edited() -> EditedMeadow:
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_an_edited_phase_is_caught_at_its_first_tick(
     tape: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, jobs: int
 ) -> None:

@@ -83,7 +83,7 @@ def test_an_unknown_shell_is_refused(capsys: pytest.CaptureFixture[str]) -> None
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_the_tab_key_offers_no_internal_name(package: str) -> None:
     """dir() of a package is what it offers, and its public modules once they are imported."""
     module = importlib.import_module(package)

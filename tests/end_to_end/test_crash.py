@@ -71,7 +71,7 @@ def record_and_kill(path: Path, settings: dict[str, Any], seconds: float) -> int
 
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_no_acknowledged_tick_is_lost(tmp_path: Path, settings: dict[str, Any]) -> None:
     """Killed, resumed and killed again: all acknowledged ticks are there, with the states of an uninterrupted run."""
     path, seed = tmp_path / "run.tape", random.randrange(1 << 30)

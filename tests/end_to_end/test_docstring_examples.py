@@ -34,7 +34,7 @@ EXAMPLES = examples()
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-@pytest.mark.share(0.3)
+@pytest.mark.share(0.22)
 def test_an_example_prints_what_it_shows(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In an empty folder, with the tape of the page."""
     assert PREPARED is not None

@@ -189,7 +189,7 @@ def test_each_damaged_block_costs_its_own_ticks(place: int) -> None:
         assert_told(missing=[(first, first + count - 1)])
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_cut_at_any_byte() -> None:
     """Reported events are true, all others are marked missing and can be rebuilt if there are frames."""
     record(ticks=20)

@@ -19,7 +19,7 @@ def printed(notebook: Any) -> list[tuple[str, ...]]:
     ]
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_the_notebook_gives_the_outputs_that_it_shows() -> None:
     """Texts are equal, and each picture is drawn. tools/run_notebook.py keeps them."""
     pytest.importorskip("nbclient")

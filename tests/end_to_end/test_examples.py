@@ -51,7 +51,7 @@ def test_an_example_finds_what_it_promises(example: str, tmp_path: Path) -> None
     assert [text for text in PRINTED[example] if text not in done.stdout] == [], done.stdout
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_players_in_lockstep_agree_and_see_a_cheat_at_its_turn(tmp_path: Path) -> None:
     """Both tapes hold the same run; where the guest's game differs from turn 60 on, both stop there with a dump."""
     fair = run("lockstep_tcp.py", tmp_path)

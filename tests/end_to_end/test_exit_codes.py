@@ -76,7 +76,7 @@ SIM = "--sim small_worlds:"
         ("diff other.tape TAPE", (1, 1, 1, 0)),
     ],
 )
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_one_rule_for_all_commands(line: str, codes: tuple[int, ...]) -> None:
     """For an intact tape, one that is not sealed, a damaged one, one that differs."""
     tapes = ("sound.tape", "cut.tape", "flipped.tape", "other.tape")
@@ -89,7 +89,7 @@ def test_a_difference_is_worse_than_damage_and_that_worse_than_no_seal() -> None
 
 
 @pytest.mark.parametrize("output", ["no/d.png", "sound.tape/d.png"])
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_one_document_is_printed_where_the_picture_cannot_be_drawn(
     output: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -36,7 +36,7 @@ def same(left: dict[str, Any], right: dict[str, Any]) -> bool:
     )
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_an_environment_continues_from_any_step_as_the_live_one_did(cartpole: Any, tmp_path: Path) -> None:
     """At fifty random steps the sought environment continues past the next reset exactly as the live one did."""
     seed = random.randrange(1 << 30)

@@ -128,7 +128,7 @@ ALL = ("meta", "outcome", "inputs", "events", "telemetry", "drops")
 @pytest.mark.parametrize(
     "part", ["meta", "world", "outcome", "inputs", "events", "telemetry", "drops", "name", "desync"]
 )
-@pytest.mark.share(0.35)
+@pytest.mark.share(0.22)
 def test_no_text_of_a_tape_steers_the_terminal(part: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Of all that the commands print, on stdout and stderr; the text is shown with escapes."""
     tape = f"'{HOSTILE}.tape'" if part == "name" else "a.tape"

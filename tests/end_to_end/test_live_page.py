@@ -46,7 +46,7 @@ def has_ticks(tape: Path) -> bool:
         return opened.last_tick > 0
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_the_page_stays_until_ctrl_c_and_the_tape_is_as_without_it(tmp_path: Path) -> None:
     """Byte for byte, with --deterministic. No process is left."""
     options = ["--ticks", "60", "--deterministic"]
@@ -67,7 +67,7 @@ def test_the_page_stays_until_ctrl_c_and_the_tape_is_as_without_it(tmp_path: Pat
     wait_until(lambda: not any(Path(f"/proc/{child}").exists() for child in children))
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_ctrl_c_ends_the_recording_first_and_then_the_page(tmp_path: Path) -> None:
     """The tape is sealed at the first, and the page stays for the second."""
     tape = tmp_path / "live.tape"
@@ -83,7 +83,7 @@ def test_ctrl_c_ends_the_recording_first_and_then_the_page(tmp_path: Path) -> No
     assert (process.returncode, errors) == (130, "")
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_sigterm_ends_both(tmp_path: Path) -> None:
     """Whatever sends it waits for no page."""
     with recording(tmp_path / "live.tape", "--ticks", "1000000", "--realtime", "50") as (process, _):

@@ -69,7 +69,7 @@ def live(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return Live(tmp_path_factory.mktemp("main") / "run.tape", seed, *request.param)
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_random_ticks_are_the_live_state(live: Live) -> None:
     """In random order, each sought state equals the live one in every byte and in its hash."""
     order = random.Random(1).sample(live.ticks, len(live.ticks))
@@ -103,7 +103,7 @@ def test_a_fresh_process_with_a_different_hash_seed_finds_the_same(live: Live) -
     assert visit(live, PYTHONHASHSEED=other)["found"] == live.expected()
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_with_simd_dispatch_switched_off_the_same_is_found(live: Live) -> None:
     """With every CPU feature disabled that NumPy can disable, the same states are found."""
     try:

@@ -193,7 +193,7 @@ def test_a_disk_that_refuses_for_a_while_is_one_line_and_no_end(
 # --- resuming
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_resume_continues_to_the_requested_tick(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A finished recording continues in the same file, as a run that was never interrupted."""
     assert run(recorder.commands.main.main, "run tiny.toml -q -o whole.tape --ticks 140") == 0
@@ -344,7 +344,7 @@ def start_and_wait(*arguments: str) -> subprocess.Popen[str]:
         (signal.SIGHUP, 129, "hung up"),
     ],
 )
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_a_run_that_gets_a_signal_seals_its_tape(number: int, code: int, reason: str) -> None:
     """SIGTERM, Ctrl-C and a closed terminal: the signal's exit code, a summary, no traceback, and a tape that can be resumed."""
     process = start_and_wait("run", "quiet-meadow", "-o", "a.tape", "--ticks", "10000000")

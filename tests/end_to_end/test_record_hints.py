@@ -54,7 +54,7 @@ def follow(words: list[str]) -> int:
 @pytest.mark.parametrize(
     ("options", "tick"), [("", 45), ("--keep 20", 80), ("--ticks 1", 0), ("--split 2kB", 45)], ids=str
 )
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_hints_can_be_typed_in(capsys: pytest.CaptureFixture[str], options: str, tick: int) -> None:
     """Names with blanks are quoted, the tick is on the tape, and all commands work."""
     assert run(recorder.commands.main.main, f"run tiny.toml -o 'my $tape' --keyframe-interval 5 {options}") == 0
@@ -68,7 +68,7 @@ def test_hints_can_be_typed_in(capsys: pytest.CaptureFixture[str], options: str,
     assert [follow(words) for words in commands] == [0, 0]
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_the_size_of_a_ring_is_what_is_on_the_disk(capsys: pytest.CaptureFixture[str]) -> None:
     """Dropped ticks are neither counted nor spread over the remaining ones."""
     assert (
@@ -142,7 +142,7 @@ def record_and_die(line: str, ticks: int) -> None:
 
 
 @pytest.mark.parametrize("option", ["", "--ticks 90"])
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_a_run_that_was_over_is_sealed(capsys: pytest.CaptureFixture[str], option: str) -> None:
     """After a crash at the last tick nothing is left to record, and the tape is sealed."""
     record_and_die("run tiny.toml -o a.tape", 90)
@@ -160,7 +160,7 @@ def test_a_run_that_was_over_is_sealed(capsys: pytest.CaptureFixture[str], optio
     assert_one_line(capsys.readouterr(), "a.tape is already at tick 90: name a later tick with --ticks")
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_a_tick_before_the_end_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     """It has its own message."""
     assert run(recorder.commands.main.main, "run tiny.toml -q -o a.tape --ticks 1200") == 0

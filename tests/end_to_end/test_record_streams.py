@@ -44,7 +44,7 @@ def broken_pipe() -> int:
 @pytest.mark.parametrize("broken", ["full disk", "pipe", "closed"])
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
 @pytest.mark.parametrize("more", [[], ["-q"]], ids=["", "-q"])
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_a_recording_continues_with_broken_output(broken: str, stream: str, more: list[str]) -> None:
     """The tape is complete, the exit code is that of the run, the other stream does not mention it."""
     descriptor = os.open("/dev/full", os.O_WRONLY) if broken == "full disk" else broken_pipe()
@@ -90,7 +90,7 @@ def test_a_warning_that_cannot_be_printed_stops_nothing() -> None:
 
 
 @pytest.mark.parametrize(("package", "word"), SHOWN_BY_HELP)
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_help_into_a_pipe_that_breaks_is_quiet(package: str, word: str) -> None:
     """As by | head -1: exit code 0, nothing on stderr; a full disk is a mistake, in one line."""
     command = [

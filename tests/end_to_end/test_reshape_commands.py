@@ -33,7 +33,7 @@ def asked(capsys: pytest.CaptureFixture[str], line: str) -> str:
     return capsys.readouterr().out
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_the_written_test_passes_and_fails_with_the_code(capsys: pytest.CaptureFixture[str]) -> None:
     """It imports the simulation; with other code it names the first tick that differs."""
     asked(capsys, "cut battle.tape --ticks 45..50 -o part.tape --pytest test_part.py --sim asked_worlds:Battle")

@@ -146,7 +146,7 @@ def record(path: Path, simulation: Any) -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("case", REFUSED)
-@pytest.mark.share(0.35)
+@pytest.mark.share(0.22)
 def test_different_fields_are_refused_by_name(tmp_path: Path, way: Any, case: str) -> None:
     """In the same words everywhere: what was expected, what was found, what to do."""
     recorded, present, text = REFUSED[case]
@@ -167,7 +167,7 @@ def test_different_fields_are_refused_by_name(tmp_path: Path, way: Any, case: st
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("case", ACCEPTED)
-@pytest.mark.share(0.35)
+@pytest.mark.share(0.22)
 def test_what_a_step_cannot_see_may_differ(tmp_path: Path, way: Any, case: str) -> None:
     """Order, hot fields and room come from the tape."""
     recorded, present = ACCEPTED[case]

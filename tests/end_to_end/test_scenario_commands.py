@@ -134,7 +134,7 @@ def test_comparing_tapes(capsys: pytest.CaptureFixture[str]) -> None:
     assert_one_line(capsys.readouterr(), "plain.tape has no events")
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_sweep(capsys: pytest.CaptureFixture[str]) -> None:
     """All combinations with a tape each, extinctions, a picture; again, it does nothing; a new sweep, a new folder."""
     sweep = "sweep tiny.toml --axis scenario.network.loss=0,0.9 --axis seed=0..2 --ticks 5 -j 1"
@@ -170,7 +170,7 @@ def test_a_sweep(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(replayer.commands.main.main, "compare one one") == 0
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_a_batch(capsys: pytest.CaptureFixture[str]) -> None:
     """Several scenarios with seeds; a violated property is counted, and the next command opens its tape there."""
     Path("good.toml").write_text(PROVOKED.replace("tick < 7", "tick < 21"))

@@ -145,7 +145,7 @@ def test_a_path_that_does_not_exist(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err == "error: no attribute or field 'units[99]'; the attributes are turn, units\n"
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_desync_names_the_values_of_the_object(capsys: pytest.CaptureFixture[str]) -> None:
     """A change that is no input: at the next keyframe, the path and both values, and not the fields of the arena that hold them."""
     with recorder.record(Patrol(), "changed.tape", step="advance", quiet=True, keyframe_interval_ticks=5) as game:

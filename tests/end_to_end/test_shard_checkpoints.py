@@ -94,7 +94,7 @@ def test_3_shards_then_2_then_7(capsys: pytest.CaptureFixture[str]) -> None:
     assert "next: record run SCENARIO --shards 7 --checkpoints parts" in capsys.readouterr().out
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_killed_driver_leaves_no_shard_and_another_number_of_shards_continues(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -36,7 +36,7 @@ def record(arguments: str) -> int:
     return run(recorder.commands.main.main, arguments)
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_the_tape_is_that_of_one_process(capsys: pytest.CaptureFixture[str]) -> None:
     """Frames, end and figures; it is verified, and resumed, by one process."""
     assert record("run boom-and-crash --ticks 30 -q -o many.tape --shards 2") == 0
@@ -100,7 +100,7 @@ def test_shards_on_a_ray_that_is_started_for_the_command() -> None:
     assert not Path("b.tape").exists()
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_shard_that_always_ends_is_one_line_and_the_ticks_before_are_kept(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

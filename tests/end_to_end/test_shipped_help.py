@@ -37,7 +37,7 @@ def test_the_shipped_help_is_the_one_of_the_commands(
 
 @pytest.mark.parametrize("program", PROGRAMS)
 @pytest.mark.parametrize("words", [[], ["--help"], ["-h"]])
-@pytest.mark.share(0.35)
+@pytest.mark.share(0.22)
 def test_a_process_prints_it_without_numpy(program: str, words: list[str]) -> None:
     """And without cyclopts, rich or attrs, which take the time."""
     code = (
@@ -51,7 +51,7 @@ def test_a_process_prints_it_without_numpy(program: str, words: list[str]) -> No
     assert run.stderr.strip() == "set()"
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_where_it_cannot_be_written_the_other_way_says_why() -> None:
     """A full disk gives one line and an exit code, as for all other output."""
     if not os.path.exists("/dev/full"):  # noqa: PTH110

@@ -124,7 +124,7 @@ class Dying(Levers):
 
 
 @pytest.mark.parametrize(("signal", "code"), [("SIGKILL", -9), ("SIGINT", 130)])
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_search_that_is_killed_continues(tmp_path: Path, signal: str, code: int) -> None:
     """The same command uses the results that the first one had, and removes them when the tape is written."""
     (tmp_path / "dying.py").write_text(DYING.replace("NUMBER", signal))

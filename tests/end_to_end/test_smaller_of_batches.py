@@ -60,7 +60,7 @@ def manifest(folder: str) -> Any:
     return json.loads((Path(folder) / "manifest.json").read_text())
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_one_of_each_scenario_and_property(capsys: pytest.CaptureFixture[str]) -> None:
     """Of the first violating run; named in the summary and the manifest; it violates that property alone."""
     line = "batch good.toml bad.toml other.toml --seeds 4,5 --player snail=random -o runs -j 1"
@@ -114,7 +114,7 @@ def test_it_is_made_once(capsys: pytest.CaptureFixture[str], monkeypatch: pytest
     assert files(Path("runs"))["run-00000.young.smaller.toml"] == before["run-00000.young.smaller.toml"]
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_leaving_it_out(capsys: pytest.CaptureFixture[str]) -> None:
     """With --no-smaller nothing is searched and older ones stay; without it, missing ones are made."""
     line = "sweep bad.toml --axis seed=1,2 -j 1 -o runs"

@@ -70,7 +70,7 @@ def installed(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("owner", ["the distribution 'other-simulator'", "another distribution"])
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_a_distribution_that_overwrites_a_package_is_named(installed: Path, tmp_path: Path, owner: str) -> None:
     """Where none lists that file, the line says that another one has."""
     (installed / "sim/__init__.py").write_text("State = None\n")

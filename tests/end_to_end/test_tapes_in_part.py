@@ -94,7 +94,7 @@ def cut(source: str, target: str, share: float) -> None:
     Path(target).write_bytes(content[: int(len(content) * share)])
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_a_damaged_tape(capsys: pytest.CaptureFixture[str]) -> None:
     """The rest may hold all events; it is still reported as damaged, with exit code 4."""
     record("good.toml --player snail=random -o a.tape")
@@ -142,7 +142,7 @@ def test_a_tape_that_was_cut(capsys: pytest.CaptureFixture[str]) -> None:
 # --- continued runs
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_a_tape_from_a_checkpoint(capsys: pytest.CaptureFixture[str]) -> None:
     """It continues like the complete run, with its players and known violations, and is compared with it."""
     record("bad.toml --player snail=random -o a.tape", 1)
@@ -177,7 +177,7 @@ def test_a_tape_from_a_checkpoint(capsys: pytest.CaptureFixture[str]) -> None:
     assert "no property was violated" not in text
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_mistakes_of_a_run_from_a_checkpoint(capsys: pytest.CaptureFixture[str]) -> None:
     """One line, exit code 2, and nothing is written."""
     Path("in.ndjson").write_text('{"tick": 30, "inputs": [{"kind": "drought", "ticks": 3, "percent": 60}]}\n')
@@ -211,7 +211,7 @@ def test_mistakes_of_a_run_from_a_checkpoint(capsys: pytest.CaptureFixture[str])
     assert run(recorder.commands.main.main, f"run good.toml --from {idle} --player snail=random -o d.tape") == 2
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_a_resumed_run_that_violates(capsys: pytest.CaptureFixture[str]) -> None:
     """A smaller scenario and the command at the violation, as for a complete run."""
     code = (

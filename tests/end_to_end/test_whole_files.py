@@ -248,7 +248,7 @@ def skip_without_extra(site: str) -> None:
 @pytest.mark.sample(18)
 @pytest.mark.parametrize("disk", DISKS)
 @pytest.mark.parametrize("site", SITES)
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_nothing_half_written_stays(folder: Path, tapes: Path, site: str, disk: str) -> None:
     """Older files stay byte for byte, without any other file; the next attempt succeeds."""
     skip_without_extra(site)

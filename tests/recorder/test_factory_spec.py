@@ -70,7 +70,7 @@ def test_a_file_with_the_name_of_one_of_our_packages_is_loaded_by_its_path(name:
     del sys.modules[made.__module__]
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_commands_take_a_file_with_the_name_of_one_of_our_packages() -> None:
     """Checked in a fresh process, recorded, and verified by two processes, with modules of its folder."""
     Path("sim.py").write_text("import units\nclass World(units.Units): ...\n")

@@ -130,7 +130,7 @@ def test_a_step_that_raises_ends_what_is_tried(at: int, tmp_path: Path, capsys: 
         assert run.last_tick == 13
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_what_only_real_arguments_show_is_warned_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """With None nothing differs."""
     Ticket.count = 0

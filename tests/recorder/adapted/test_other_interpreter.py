@@ -65,7 +65,7 @@ def _registered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 @pytest.mark.usefixtures("_registered")
 @pytest.mark.filterwarnings("ignore:.*saw no step")
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_an_order_that_only_another_interpreter_shows_is_found(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

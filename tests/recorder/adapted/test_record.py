@@ -44,7 +44,7 @@ def python(folder: Path, code: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_kill_loses_no_step_that_returned(tmp_path: Path) -> None:
     """By default, as with Recorder."""
     (tmp_path / "game.py").write_text(GAME)

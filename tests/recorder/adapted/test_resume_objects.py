@@ -91,7 +91,7 @@ counter.close()
     )
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_check_takes_the_name_of_a_step(tmp_path: Path) -> None:
     """In this process and in the other one; without it, the message names the option."""
     (tmp_path / "counting.py").write_text(COUNTER)

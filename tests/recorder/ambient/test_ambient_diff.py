@@ -148,7 +148,7 @@ def test_rows_are_counted_as_brute_force_counts_them(world: Any) -> None:
         assert shown == expected
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_a_table_with_more_room_hides_and_makes_no_difference(capsys: pytest.CaptureFixture[str]) -> None:
     """Another field shows its row and values; a difference in capacity alone is reported, also at the tick itself."""
     printed, report = verify("RoomAndHeat", capsys)

@@ -47,7 +47,7 @@ def test_a_death_at_any_message_changes_no_state(who: str, do: str, when: str, t
     ensure_all_whole(folder)
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_kills_at_random_moments_change_no_state(tmp_path: Path) -> None:
     killed = run_with_kills(random.randrange(1 << 32), tmp_path, 40, 10)
     assert sum(killed.values()) == 10
@@ -142,7 +142,7 @@ class HangingEngine(ProcessEngine):
         return super().start(hang_once(self.marker, role) if role is run_worker else role, arguments)
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_worker_that_waits_for_nothing_is_ended(tmp_path: Path) -> None:
     HangingEngine.marker = tmp_path / "hung"
     notices: list[str] = []
@@ -151,7 +151,7 @@ def test_a_worker_that_waits_for_nothing_is_ended(tmp_path: Path) -> None:
     assert any("did nothing for 1 s, and was ended" in text for text in notices)
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_driver_that_is_killed_leaves_no_process_and_its_run_continues(tmp_path: Path) -> None:
     """The next run begins at the newest checkpoint; record resume continues the tape. All hashes are those of one process."""
     assert run_with_driver_kills(random.randrange(1 << 32), tmp_path, kills=1) <= 1

@@ -86,7 +86,7 @@ def test_a_provoked_scenario_is_generated_too(capsys: pytest.CaptureFixture[str]
     assert (made.scenario, made.seed) == ("rain", 6)
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_the_tapes_are_the_same_whatever_the_number_of_processes() -> None:
     """The tapes are equal byte by byte, and the index is equal except for the times of finishing."""
     assert generate(f"heaps.toml --seeds 0..1 {BOTH} -o some -j 2") == 0
@@ -98,7 +98,7 @@ def test_the_tapes_are_the_same_whatever_the_number_of_processes() -> None:
         assert some[table] == others[table]
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_only_what_is_missing_is_run(capsys: pytest.CaptureFixture[str]) -> None:
     """If any tapes are deleted, exactly those are generated again; no other file is changed."""
     assert generate(f"heaps.toml --seeds 0..3 {BOTH} -j 1") == 0
@@ -220,7 +220,7 @@ def test_a_run_that_raises_does_not_end_the_others(capsys: pytest.CaptureFixture
     ]
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_a_worker_that_dies_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     """The run that kills its process fails, the others do not, and its partial tape is not part of the corpus."""
     change("deadly", kill_at=9)
@@ -249,7 +249,7 @@ def test_other_settings_are_refused(line: str, why: str, capsys: pytest.CaptureF
     assert tapes(Path("runs")) == before
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_the_index_is_made_again_if_it_is_gone(capsys: pytest.CaptureFixture[str]) -> None:
     """The index is rebuilt from the tapes with the same rows, and nothing is run."""
     assert generate(f"heaps.toml --seeds 0..2 {BOTH} -j 1") == 0

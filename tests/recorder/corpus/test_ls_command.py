@@ -78,7 +78,7 @@ FILTERS: dict[str, Callable[[Run], Any]] = {
 
 @pytest.mark.parametrize("line", FILTERS)
 @pytest.mark.parametrize("index", ["believed", "gone"])
-@pytest.mark.share(0.3)
+@pytest.mark.share(0.22)
 def test_filters(line: str, index: str, corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Each filter is compared with a filter over all runs, with and without an index."""
     wanted = [str(one.path) for one in Corpus.open(RUNS) if FILTERS[line](one)]

@@ -59,7 +59,7 @@ def test_every_flipped_bit_is_found(tmp_path: Path, sync: str, sealed: bool, tur
 
 
 @pytest.mark.parametrize("sync", ["never", "block"])
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_every_cut_gives_the_complete_blocks(tmp_path: Path, sync: str) -> None:
     """A tape cut at any byte opens, has exactly the complete blocks, and is never called corrupt."""
     path = tmp_path / "run.tape"

@@ -79,7 +79,7 @@ def test_listing_needs_no_state(large: Path, capsys: pytest.CaptureFixture[str])
     assert json.loads(capsys.readouterr().out)["status"] == "intact"
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_a_state_above_the_budget_is_refused_before_it_takes_memory(
     large: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

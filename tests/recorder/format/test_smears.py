@@ -66,7 +66,7 @@ def assert_only_hit_is_lost(reading: Reading, original: Original, number: int, s
 @pytest.mark.parametrize(
     ("settings", "size"), [({}, 2), ({"split": 160}, 2), ({}, 512), ({"split": 160}, 512)], ids=str
 )
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_smears(tmp_path: Path, settings: dict[str, Any], size: int) -> None:
     """Random bytes over 2 or 512 others, everywhere in each file: undamaged blocks are read, damaged ones are named."""
     original = record(tmp_path / "run.tape", ticks=9, **settings)
@@ -82,7 +82,7 @@ def test_smears(tmp_path: Path, settings: dict[str, Any], size: int) -> None:
             assert_only_hit_is_lost(reading, original, number, start, end)
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_smears_of_a_page(tmp_path: Path) -> None:
     """4 KiB of a larger tape, at pages and anywhere."""
     original = record(tmp_path / "run.tape", Walkers, 400)

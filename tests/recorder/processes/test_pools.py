@@ -241,7 +241,7 @@ def test_progress_within_an_item_and_in_sum(make_pool: MakePool, tmp_path: Path)
     assert sums == [3, 3, 3, 3]  # Progress of returned items is not counted by the pool.
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_no_more_items_are_taken_than_there_are_workers(make_pool: MakePool) -> None:
     """Memory does not grow with the number of items: each waits in the iterator until a worker is free."""
     taken: list[int] = []

@@ -146,7 +146,7 @@ def test_a_batch_has_one_place_to_run_in(tmp_path: Path) -> None:
 
 
 @others
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_generate(duel_folder: Path, make_pool: Callable[[], Pool]) -> None:  # noqa: F811 - the fixture
     """The same tapes, byte by byte."""
     for folder, pool in ((Path("forked"), ForkPool(2)), (Path("other"), make_pool())):

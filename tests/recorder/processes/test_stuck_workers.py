@@ -28,7 +28,7 @@ POOLS: dict[str, Callable[[], Pool]] = {
 
 
 @pytest.mark.parametrize("kind", POOLS)
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_the_item_of_a_worker_that_hangs_fails_alone_with_its_last_progress(kind: str) -> None:
     """Its process ends; the progress is exact although reports are rare. The others have results."""
     outcomes = {one.index: one for one in POOLS[kind]().submit(hang_at_two, range(5), name=named)}
@@ -42,7 +42,7 @@ def test_the_item_of_a_worker_that_hangs_fails_alone_with_its_last_progress(kind
     )
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 @pytest.mark.parametrize("kind", POOLS)
 def test_a_worker_whose_child_computes_is_not_ended(kind: str) -> None:
     """As a simulation in another program, which answers late."""

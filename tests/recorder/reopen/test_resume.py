@@ -153,7 +153,7 @@ def test_a_sealed_tape_is_continued_after_its_trailer(tmp_path: Path, settings: 
 
 
 @pytest.mark.parametrize("ticks", [4, 10], ids=["short sessions", "longer ones"])
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_ring_stays_as_small_as_it_was_through_many_sessions(tmp_path: Path, ticks: int) -> None:
     """Segments of earlier sessions are dropped in time; the last ticks are always available."""
     path = tmp_path / "run.tape"

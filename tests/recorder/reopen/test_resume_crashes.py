@@ -125,7 +125,7 @@ def test_five_deaths_from_every_operation_on(
 
 
 @pytest.mark.parametrize("more", [{}, {"split": 700}, {"sync": "block", "keep": 8}], ids=str)
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_death_at_every_operation(monkeypatch: pytest.MonkeyPatch, more: dict[str, Any]) -> None:
     """After each operation of a run, and in the middle of each append: no acknowledged tick is lost."""
     live = live_run(Walkers, push, 14)
@@ -154,7 +154,7 @@ def a_death(monkeypatch: pytest.MonkeyPatch, **settings: Any) -> Moment:
 @pytest.mark.filterwarnings("ignore::recorder.RecordingWarning")
 @pytest.mark.parametrize("forever", [False, True], ids=["once", "forever"])
 @pytest.mark.parametrize("on_error", ["continue", "raise"])
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_an_io_error_while_resuming_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, on_error: Any, *, forever: bool
 ) -> None:

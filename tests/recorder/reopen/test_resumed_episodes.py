@@ -78,7 +78,7 @@ def test_a_closed_tape(tmp_path: Path, kept: int) -> None:
     assert episode.terminated
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_killed_recording(tmp_path: Path) -> None:
     path = tmp_path / "run.tape"
     assert subprocess.run([sys.executable, "-c", KILLED, str(path)], check=False).returncode == -signal.SIGKILL
@@ -90,7 +90,7 @@ def test_a_killed_recording(tmp_path: Path) -> None:
     assert (episode.steps, episode.total) == plain_episode(gymnasium.make("CartPole-v1"), 1)
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_a_long_episode_has_the_totals_that_the_tape_states(tmp_path: Path, monkeypatch: Any) -> None:
     """Nothing is made again for it. Without such a statement the totals are not known."""
     monkeypatch.setattr("recorder.reopen.running_episode.STEPS_MAX", 3)

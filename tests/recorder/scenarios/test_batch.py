@@ -118,7 +118,7 @@ def test_a_worker_that_is_killed(tiny: Path, tmp_path: Path) -> None:
     assert without_place([*dead[:3], *dead[4:]]) == [*truth[:3], *truth[4:]]
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_a_partial_tape_of_a_dead_worker(tiny: Path, tmp_path: Path) -> None:
     """A partial tape of the dead worker's run is deleted and only that run repeated; files of other programs stay."""
     jobs = jobs_of(tiny, 3, tmp_path / "tapes")

@@ -209,7 +209,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_ticks_that_only_a_journal_has_are_unknown_and_a_resumed_tape_goes_on(tmp_path: Path) -> None:
     path = tmp_path / "run.tape"
     paths = [str(ROOT / "src"), str(Path(__file__).parent), str(ROOT / "tests" / "support")]

@@ -140,7 +140,7 @@ class Camp:
 """
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_explain_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """In place of a cause that is not known; without the comparison, the option is named that makes it."""
     (tmp_path / "between_camp.py").write_text(CAMP)
@@ -214,7 +214,7 @@ def test_what_is_recorded_as_an_input_is_no_such_change() -> None:
             game.step()
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_another_cause_is_not_taken_for_one() -> None:
     """A hidden counter: the comparison was made, and found nothing; without it nothing is said."""
     for on in (True, False):

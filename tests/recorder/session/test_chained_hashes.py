@@ -132,7 +132,7 @@ def test_literal_chained_hashes() -> None:
 
 
 @pytest.mark.parametrize("slip", [2, 9, 30, 58, 60])
-@pytest.mark.share(0.3)
+@pytest.mark.share(0.22)
 def test_a_desync_is_named(tmp_path: Path, slip: int) -> None:
     """A desync is reported with tick, field and row, though no frame has a hash of that state."""
     path, live = make_tape(tmp_path)
@@ -175,7 +175,7 @@ def test_a_write_without_a_mark_is_found(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("killed", [14, 18, 33])
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_after_a_kill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed: int) -> None:
     """The last ticks have no changes on the tape: their chained hashes are checked by steps, also after a resume."""
     files = use_files(monkeypatch, MemoryFiles())
@@ -211,7 +211,7 @@ def test_after_a_kill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed: i
     assert verify_tape(path, Grid).ok
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_lost_blocks_cost_no_tick_of_a_simulation_that_can_step(tmp_path: Path) -> None:
     """After a lost block of changes, the states are checked by the chained hashes of the steps."""
     path, live = make_tape(tmp_path)

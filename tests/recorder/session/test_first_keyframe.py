@@ -71,7 +71,7 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_kill_in_the_first_step_leaves_a_state_at_every_level(tmp_path: Path) -> None:
     """Sessions of each kind, ended by SIGKILL as soon as their first step has begun."""
     program = tmp_path / "first_step.py"

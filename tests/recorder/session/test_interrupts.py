@@ -125,7 +125,7 @@ def interrupted(path: Path, way: str, at: int) -> bool:
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_an_interrupt_at_any_instruction(tmp_path: Path, way: str, part: int) -> None:
     """No later step is told that another one is under way; all that is on the tape replays."""
     for number in itertools.count():

@@ -72,7 +72,7 @@ def arenas(path: Path, make: Any, ticks: int, **settings: Any) -> dict[int, byte
 
 
 @pytest.mark.parametrize("settings", [{}, {"split": 300_000}, {"deterministic": True}, {"mode": "changes"}], ids=str)
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_every_keyframe_is_the_live_state(tmp_path: Path, settings: dict[str, Any]) -> None:
     """Full keyframes and deltas, read by a second reader, hold the live states at the same ticks as without marks."""
     path, scanned = tmp_path / "run.tape", tmp_path / "scanned.tape"

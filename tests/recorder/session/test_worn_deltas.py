@@ -54,7 +54,7 @@ def recorded(path: Path, share: float, full_every: int, **settings: Any) -> list
 
 
 @pytest.mark.parametrize("changes", ["marks", "scan"])
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_a_full_keyframe_comes_when_the_deltas_have_grown(tmp_path: Path, changes: Any) -> None:
     """At most the last delta takes their sum above the size of the full one; other intervals give more bytes."""
     found = recorded(tmp_path / "run.tape", 0.03, 1000, changes=changes)

@@ -64,7 +64,7 @@ def test_a_resumed_session(tmp_path: Path, name: str, how: str) -> None:
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("name", FOLDERS)
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_folders(tmp_path: Path, name: str) -> None:
     """Batches with their manifests, data sets, repairs: whole or not there, and they go on from there."""
     cuts, seed = cuts_in(tmp_path, 1, CALLS)

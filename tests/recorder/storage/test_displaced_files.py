@@ -131,7 +131,7 @@ def test_a_tape_of_several_files_whose_first_was_moved_is_whole_under_its_name(t
     assert_whole(path, hashes)
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_file_that_took_the_name_is_left_alone(tmp_path: Path) -> None:
     """The tape, its journal and its further files get another name; they are locked there."""
     path, hashes = tmp_path / "a.tape", dict[int, int]()

@@ -190,7 +190,7 @@ def test_a_call_that_fails_forever_is_reported(
             assert set(found) == set(range(len(found))), k  # A beginning of the run, without a gap.
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_failed_sync_is_never_repeated_on_its_file(monkeypatch: pytest.MonkeyPatch) -> None:
     """Data that was not durable is in a new segment, and the file whose sync failed is not synced again."""
     count = calls_without_failures(monkeypatch).count("fdatasync")

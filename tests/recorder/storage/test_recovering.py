@@ -170,7 +170,7 @@ def test_a_notice_that_is_taken_does_not_hide_an_error(monkeypatch: pytest.Monke
             call()
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_the_writers_error_is_reported_and_not_one_of_the_simulation(monkeypatch: pytest.MonkeyPatch) -> None:
     """It occurred during a step, which returned to the recorder normally: every later call states the cause."""
     files = FailingFiles(0)

@@ -50,7 +50,7 @@ class War:
 """
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_modules_beside_that_of_an_installed_game_are_looked_at(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -66,13 +66,13 @@ def test_modules_beside_that_of_an_installed_game_are_looked_at(
 
 
 @pytest.mark.parametrize("kind", [games.Sound, games.Remembers])
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_a_sound_game_changes_nothing_there(kind: Any) -> None:
     """A cache of functools is not named: it gives what the function would give."""
     assert outside(kind()) == ()
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_the_line_before_a_recording_names_them_without_a_warning(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -71,7 +71,7 @@ def noted(path: str = "run.tape") -> OutsideNote:
         return noted_outside(tape)
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_recorder_notes_what_the_first_steps_read() -> None:
     with Recorder("run.tape", curious_worlds.ReadsFile(), trial_ms=TRIAL_MS) as tape:
         tape.step()
@@ -86,7 +86,7 @@ def test_nothing_is_noted_where_nothing_is_tried() -> None:
     assert noted() == OutsideNote(process_facts(), None, ())
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_a_deterministic_tape_has_no_note() -> None:
     """Neither in META nor in its end: it is the same on every machine."""
     for world, argument in ((Fading(), ()), (Moved(), (1.0,))):

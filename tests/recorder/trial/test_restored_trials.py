@@ -51,7 +51,7 @@ def test_a_sound_program_is_not_accused(name: str) -> None:
     assert report.findings == ()
 
 
-@pytest.mark.share(0.4)
+@pytest.mark.share(0.22)
 @pytest.mark.parametrize("kind", ["Orders", "Names", "Positions"])
 def test_recorded_games_keep_orders_names_and_positions(kind: str, tmp_path: Path) -> None:
     """What is lost by hand-written saves is saved of a recorded object."""
@@ -65,7 +65,7 @@ def test_recorded_games_keep_orders_names_and_positions(kind: str, tmp_path: Pat
 
 
 @pytest.mark.tried
-@pytest.mark.share(0.4)
+@pytest.mark.share(0.22)
 @pytest.mark.parametrize(
     ("kind", "reason"),
     [

@@ -66,7 +66,7 @@ def tried(subject: Any, *names: str, rng: str | tuple[str, ...] = (), **options:
     ],
     ids=lambda value: value.__name__ if isinstance(value, type) else "",
 )
-@pytest.mark.share(0.35)
+@pytest.mark.share(0.22)
 def test_what_a_restore_does_not_bring_back_is_named(subject: type, names: list[str], cause: str) -> None:
     """Traps 1, 2, 5, 6, 7, 11, 14 and 15: the one value that a step reads is named, and no other."""
     report = tried(subject(), *names)
@@ -82,7 +82,7 @@ def test_a_view_that_a_load_cuts_is_named() -> None:
     )
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_set_whose_order_a_step_uses_is_named() -> None:
     """Trap 4: its order depends on PYTHONHASHSEED. One that is only asked for membership is not named."""
     (finding,) = tried(games.SetOrder(), "x", "names").findings
@@ -111,7 +111,7 @@ def test_the_order_of_a_set_is_tried_where_restores_are_exact() -> None:
 
 
 @pytest.mark.parametrize("is_restored", [True, False], ids=["a restore shows it", "no restore shows it"])
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_set_of_objects_that_hash_by_their_addresses_is_named(*, is_restored: bool) -> None:
     """As in Crafter: by the path of the set. One that is only asked what it holds is not named."""
     game = games.Chunks()
@@ -167,7 +167,7 @@ def test_a_clock_in_what_a_step_returns_is_not_compared() -> None:
 
 
 @pytest.mark.parametrize("world", [small_worlds.Walkers, small_worlds.Herd])
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_sound_worlds_are_not_accused(world: type) -> None:
     """Several trajectories, and one line."""
     line = tried(world()).line()
@@ -178,7 +178,7 @@ def test_sound_worlds_are_not_accused(world: type) -> None:
 
 
 @pytest.mark.parametrize("name", ["quiet-meadow", "ping-pong"])
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_worlds_that_ship_are_not_accused(name: str) -> None:
     """They are not tried by a Recorder, whose start they would slow; here they are."""
     scenario = load_scenario(name)
@@ -190,7 +190,7 @@ def test_worlds_that_ship_are_not_accused(name: str) -> None:
 
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("name", ["CartPole-v1", "FrozenLake-v1", "Taxi-v4", "Blackjack-v1", "Pendulum-v1"])
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_environments_are_not_accused(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Also with a wrapper that reports the time."""
     env = gymnasium.make(name)
@@ -218,7 +218,7 @@ def test_a_crash_and_a_slow_step_are_reported_in_a_line() -> None:
     assert time.monotonic() - begun_s < 5
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_on_a_busy_machine_a_trial_takes_longer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """All its times are as many times as long as processes share a processor. That nothing was tried is told if quiet, too."""
     monkeypatch.setattr("recorder.trial.trial.slower", lambda: 4.0)
@@ -251,7 +251,7 @@ class Sleeps:
         self.x += 1
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_of_slow_steps_fewer_are_tried() -> None:
     """So many that they can be repeated in the time that is left."""
     report = try_simulation(adapt(Sleeps(0.2)), 1000)
@@ -272,7 +272,7 @@ def test_what_could_not_be_repeated_does_not_count_as_tried() -> None:
     ), line
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_the_line_says_with_what_was_tried() -> None:
     """Calls without arguments, one input, or several."""
 
@@ -293,7 +293,7 @@ def test_the_line_says_with_what_was_tried() -> None:
         assert re.match(rf"tried \d+ runs? of \d+ steps {given} in ", line), line
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_the_steps_of_an_object_are_tried_with_its_own_inputs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -326,7 +326,7 @@ def test_a_copy_that_waits_is_not_called_slow() -> None:
     )
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_nothing_of_a_trial_is_visible(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Files, prints, the object, the modules, the generators, the environment: as before."""
     subject = games.Writes(tmp_path)
@@ -366,7 +366,7 @@ def test_a_recorder_warns_by_name(tmp_path: Path) -> None:
     recorder.Recorder(tmp_path / "changes.tape", games.Wrapped(), mode="changes", trial_ms=BUDGET_MS).close()
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_the_trial_is_not_on_the_tape(tmp_path: Path) -> None:
     """The same bytes with and without it."""
     for name, budget_ms in (("with", BUDGET_MS), ("without", 0.0)):
@@ -396,7 +396,7 @@ class RandomlyBuilt:
         self.x += self.gain
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_a_twin_that_is_built_differently_is_found() -> None:
     """The object itself is restored exactly; another one, as a replay makes it, is not."""
 

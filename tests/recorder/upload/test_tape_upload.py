@@ -45,7 +45,7 @@ def here() -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in Path.cwd().glob("run.tape*")}
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_during_a_run_the_url_has_the_tape_up_to_there(tmp_path: Path) -> None:
     """Each time it reads as a tape that was not closed, with the states of the live run; in the end it is the tape."""
     live: dict[int, bytes] = {}
@@ -154,7 +154,7 @@ def test_the_command_uploads(capsys: pytest.CaptureFixture[str]) -> None:
 RUN = ["run", "quiet-meadow", "--split", "20kB", "--keyframe-interval", "50", "-o", "run.tape"]
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_run_uploads_beside_itself(tmp_path: Path) -> None:
     """By a process of its own: at the end, the URL has the same bytes."""
     (tmp_path / "copy").mkdir()
@@ -175,7 +175,7 @@ def test_a_run_uploads_beside_itself(tmp_path: Path) -> None:
     assert f"uploaded to local://{tmp_path}/copy/run.tape: {len(copied)} file" in done.stdout
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_run_that_is_killed_is_uploaded_as_far_as_it_came(tmp_path: Path) -> None:
     """By kill -9, once its second file has begun; then its tape is resumed, and uploaded to its end."""
     (tmp_path / "copy").mkdir()

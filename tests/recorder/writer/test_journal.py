@@ -80,7 +80,7 @@ def found_in(files: MemoryFiles) -> dict[int, bytes]:
     st.lists(st.tuples(st.integers(0, 90) | st.integers(0, 900), st.integers(0, 12)), max_size=60),
     st.sampled_from([512, 4096, 1 << 20]),
 )
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_whatever_is_not_in_the_tape_is_in_the_journal(steps: list[tuple[int, int]], area_bytes_max: int) -> None:
     """After every put, each frame that the writer has not written is there, unchanged."""
     with pytest.MonkeyPatch.context() as monkeypatch:

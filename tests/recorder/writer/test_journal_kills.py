@@ -89,7 +89,7 @@ class Observed(MemoryFiles):
     ids=str,
 )
 @pytest.mark.parametrize("area_bytes", [128, 300])
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_kill_at_any_operation_loses_no_tick(
     monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any], area_bytes: int
 ) -> None:

@@ -55,7 +55,7 @@ def slow_disk(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("slow_disk")
 @pytest.mark.parametrize("durability", ["tick", "block"])
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_slow_disk_slows_the_simulation_and_loses_nothing(durability: recorder.Durability, tmp_path: Path) -> None:
     """Every tick is on the tape. While it is written, each tick that step has returned is in the tape or its journal."""
     path, source = tmp_path / "run.tape", random.Random(1)

@@ -125,7 +125,7 @@ def assert_is_an_intact_beginning(path: Path, data: bytes, whole: bytes) -> None
 
 
 @pytest.mark.parametrize(("method", "kept"), [("append", 0.0), ("append", 0.5), ("append", 1.0), ("fdatasync", 0.0)])
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_a_failing_disk_reaches_the_caller(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, method: str, kept: float
 ) -> None:

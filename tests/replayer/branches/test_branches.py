@@ -51,7 +51,7 @@ def assert_equal(run: replayer.Timeline, states: list[dict[str, np.ndarray[Any, 
 
 @pytest.mark.parametrize("fork", [0, 1, 19, 20, 33, 59])
 @pytest.mark.parametrize("standalone", [False, True])
-@pytest.mark.share(0.35)
+@pytest.mark.share(0.22)
 def test_a_branch_is_what_a_plain_loop_does(tmp_path: Path, fork: int, *, standalone: bool) -> None:
     """Before the fork as its parent, after it with the inputs that were replaced."""
     garden_run(tmp_path / "run.tape", 3, TICKS, INTERVAL)

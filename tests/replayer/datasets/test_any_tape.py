@@ -110,7 +110,7 @@ FORMATS = ("parquet", "arrow", "zarr", "minari", "lerobot")
 
 @pytest.mark.parametrize("choice", CHOICES)
 @pytest.mark.parametrize("name", [*SCENARIOS, "odd", "game"])
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_each_table_is_extracted_or_refused_in_one_line(name: str, choice: str, capfd: Any) -> None:
     """Nothing but a refusal gives no data set, and the defaults are never refused in Parquet."""
     sim = {"odd": f"--sim {HERE}:Odd", "game": f"--sim {HERE}:Game"}.get(name, "")

@@ -50,7 +50,7 @@ def labels_in(folder: Path) -> list[str]:
     return sorted(set(table.column("environment").to_pylist()))
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_column_tells_them_apart(lakes: list[Path], tmp_path: Path, capsys: Any) -> None:
     """The command prints one line; the label of a row is that of its tape; the streamed rows have it, too."""
     assert run(main, f"extract {lakes[0]} {lakes[1]} -o {tmp_path}/both -j 1") == 0
@@ -75,7 +75,7 @@ def test_tapes_of_one_environment_have_no_such_column(lakes: list[Path], tmp_pat
     assert made.manifest["notes"] == []
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_data_set_that_grows_keeps_its_columns(lakes: list[Path], tmp_path: Path) -> None:
     """What has the column takes any; what has none refuses another environment, by append and by merging."""
     with pytest.warns(ExtractionWarning):
@@ -112,7 +112,7 @@ def test_minari_has_an_attribute(tmp_path: Path, monkeypatch: Any) -> None:
     assert found == {(f"{limit}.tape", f"CartPole-v1(max_episode_steps={limit})") for limit in (8, 9)}
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_lerobot_has_tasks(lakes: list[Path], tmp_path: Path) -> None:
     polars = pytest.importorskip("polars")
     pytest.importorskip("PIL")

@@ -98,7 +98,7 @@ def test_states_are_those_of_the_live_run(
 
 
 @pytest.mark.parametrize("stride", [1, 11])
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_the_long_form_has_a_row_for_each_live_row_and_cell(
     herd: tuple[Path, Live], tmp_path: Path, stride: int
 ) -> None:
@@ -139,7 +139,7 @@ def moved(inputs: Any) -> Any:
 
 @pytest.mark.parametrize("stride", [1, 2, 7, 25, 60])
 @pytest.mark.parametrize("ranges", [(), ((10, 40),)])
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_pairs_are_those_of_the_live_run(
     walkers: tuple[Path, Live, list[Any]], tmp_path: Path, stride: int, ranges: Any, monkeypatch: Any
 ) -> None:
@@ -215,7 +215,7 @@ def test_only_pairs_with_inputs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("file_format", ["parquet", "arrow"])
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_the_files_are_the_same_for_any_number_of_workers(
     herd: tuple[Path, Live], walkers: tuple[Path, Live, list[Any]], tmp_path: Path, file_format: str
 ) -> None:
@@ -232,7 +232,7 @@ def test_the_files_are_the_same_for_any_number_of_workers(
     assert len(found[0]) > 12
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_arrow_files_hold_the_same(herd: tuple[Path, Live], tmp_path: Path) -> None:
     for file_format in ("parquet", "arrow"):
         extract(herd[0], tmp_path / file_format, world=Herd, tables="states", file_format=file_format)
@@ -247,7 +247,7 @@ class StoppedError(Exception):
     pass
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_stopped_extraction_goes_on(herd: tuple[Path, Live], tmp_path: Path) -> None:
     extract(herd[0], tmp_path / "whole", world=Herd, tables="states")
     asked: list[int] = []
@@ -269,7 +269,7 @@ def test_a_stopped_extraction_goes_on(herd: tuple[Path, Live], tmp_path: Path) -
     assert not (tmp_path / "out.unfinished").exists()
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_stopped_before_the_very_last_step_it_is_made_again(
     herd: tuple[Path, Live], tmp_path: Path, monkeypatch: Any
 ) -> None:
@@ -297,7 +297,7 @@ extract.extract(sys.argv[1], sys.argv[2], world=Herd, tables="states", progress=
 
 
 @pytest.mark.parametrize("progress", [1, 5])
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_killed_at_any_time_it_is_whole_or_not_there(herd: tuple[Path, Live], tmp_path: Path, progress: int) -> None:
     """Killed after the first of five reports of progress, and after the last, while the data set is completed."""
     extract(herd[0], tmp_path / "whole", world=Herd, tables="states")

@@ -60,7 +60,7 @@ def assert_accounted(made: Any, live: dict[int, Any], last_tick: int) -> set[int
     return set(found)
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_of_a_damaged_tape_the_intact_ticks_are_extracted(path: Path) -> None:
     live = record_live(path, Walkers(4), [None] * TICKS, keyframe_interval_ticks=7, full_every=2, blame="none")
     whole, numbers, damaged_found = path.read_bytes(), random.Random(7), 0
@@ -79,7 +79,7 @@ def test_of_a_damaged_tape_the_intact_ticks_are_extracted(path: Path) -> None:
     assert damaged_found > 1
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 @pytest.mark.filterwarnings("ignore::replayer.datasets.request.ExtractionWarning")
 def test_ticks_at_either_end_whose_blocks_are_not_found_are_listed_as_missing(path: Path) -> None:
     """A damaged header hides a block: only the seal states that the tape had more ticks."""

@@ -29,7 +29,7 @@ from oracle.live_runs import record_live
 from project_paths import SOURCES, SUPPORT
 from small_worlds import Saved, Walkers
 
-pytestmark = pytest.mark.share(0.3)
+pytestmark = pytest.mark.share(0.22)
 
 TICKS = 30
 ASKED: dict[str, Any] = {

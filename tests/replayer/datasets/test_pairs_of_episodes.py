@@ -149,7 +149,7 @@ def test_pairs_of_an_environment_are_refused_by_the_pytorch_data_set(tmp_path: P
         TapeDataset(path, table="pairs", fields="steps")
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_the_command_refuses_in_one_line_with_exit_code_2(tmp_path: Path, capsys: Any) -> None:
     path = pole(tmp_path / "run.tape")
     capsys.readouterr()

@@ -236,7 +236,7 @@ def record(path: Path, simulation: Any, interval: int) -> None:
     ("sound", "loaded", "stream", "recorded"),
     [(Dice, LoadedDice, "dice", 1), (SavedDice, LoadedSavedDice, "saved.rng.0", 2)],
 )
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_a_desync_is_reported_by_its_random_draws(
     tmp_path: Path, sound: Any, loaded: Any, stream: str, recorded: int
 ) -> None:

@@ -136,7 +136,7 @@ def found(world: Any, tick: int = 90) -> tuple[Finding, dict[str, Any]]:
     return finding, {" ".join(one.cause.split()[:3]): one for one in finding.tested}
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_global_of_a_module_is_hidden_state() -> None:
     """The step is deterministic and the global is hidden state; a second verification gives the same result."""
     tape_of(Calls)
@@ -149,7 +149,7 @@ def test_a_global_of_a_module_is_hidden_state() -> None:
         assert finding.hints_at_hidden_state
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_hidden_state_from_before_the_last_two_keyframes_is_found_from_the_first() -> None:
     """The keyframe before the interval lacks it as well: that it gives a wrong hash refutes nothing."""
     tape_of(Late)
@@ -159,7 +159,7 @@ def test_hidden_state_from_before_the_last_two_keyframes_is_found_from_the_first
     assert tested["hidden state, which"].found.startswith("re-simulated from the keyframe at tick 0, the tick has the")
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_restore_that_changes_the_run_is_told_apart_from_hidden_state() -> None:
     """No keyframe gives the recorded hash, and a simulation into which nothing is restored does."""
     tape_of(Reloaded)
@@ -171,7 +171,7 @@ def test_a_restore_that_changes_the_run_is_told_apart_from_hidden_state() -> Non
     assert "hidden state, which" not in tested
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_hidden_state_is_not_decided_without_a_run_from_the_beginning(monkeypatch: pytest.MonkeyPatch) -> None:
     """If the new simulation begins elsewhere, or the run from the first tick takes too long."""
     tape_of(Words)
@@ -188,7 +188,7 @@ def test_hidden_state_is_not_decided_without_a_run_from_the_beginning(monkeypatc
     assert "not tested: it takes more than 0 s" in tested["hidden state, which"].found
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_an_edit_is_neither() -> None:
     """Every run gives the same wrong hash, also from the beginning."""
     tape_of(Words)
@@ -198,7 +198,7 @@ def test_an_edit_is_neither() -> None:
     assert [tested[name].suspicious for name in ("a non-deterministic step", "hidden state that")] == [False, False]
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_draws_from_the_generator_of_the_process_are_no_steady_step() -> None:
     """A forked copy has the same generator and would draw the same numbers: it is reseeded."""
     tape_of(Draws)
@@ -210,7 +210,7 @@ def test_draws_from_the_generator_of_the_process_are_no_steady_step() -> None:
     assert tested["a non-deterministic step"].suspicious is True
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_step_that_depends_on_the_depth_of_the_stack_is_not_called_non_deterministic() -> None:
     """It gives the same whenever it is called from the same depth, and the depth is named."""
     tape_of(Deep)
@@ -222,7 +222,7 @@ def test_a_step_that_depends_on_the_depth_of_the_stack_is_not_called_non_determi
     assert tested["hidden state, which"].suspicious is None
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_the_order_of_sets_is_not_ruled_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """All runs of one process have one order: not tested. With the same fixed seed in both runs, the order is known."""
     tape_of(Edited)
@@ -246,7 +246,7 @@ def test_the_order_of_sets_is_not_ruled_out(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.tried
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_the_confidence_of_a_rerun_is_stated(monkeypatch: pytest.MonkeyPatch) -> None:
     """By the number of runs, which time may limit; nothing is ruled out where no run was possible."""
     tape_of(Words)

@@ -416,7 +416,7 @@ def skip_without_features(case: Case) -> None:
 
 @pytest.mark.sample(12)
 @pytest.mark.parametrize("case", PLANTED, ids=lambda case: case.name)
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_tick_fields_and_phase_of_a_planted_defect_are_exact(case: Case, zoo: Callable[[Case], Specimen]) -> None:
     """The finding of verification equals a comparison of both runs, tick by tick and phase by phase."""
     skip_without_features(case)

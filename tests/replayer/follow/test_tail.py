@@ -263,7 +263,7 @@ with Recorder(sys.argv[2], Herd(3), keyframe_interval_ticks=40, split=15_000) as
 """
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_many_readers_follow_a_process_that_records(tmp_path: Path) -> None:
     """Eight readers, each at its own pace, get the same frames as the finished tape has, in order, and its end.
 

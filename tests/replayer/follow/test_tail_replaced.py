@@ -29,7 +29,7 @@ def ticks(seen: list[Any]) -> list[int]:
     return [one.tick for one in seen if isinstance(one, Frame)]
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_file_that_is_started_again_under_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two failed syncs in a row: the blocks of the second file are written again into a new file of that name."""
     path = tmp_path / "run.tape"

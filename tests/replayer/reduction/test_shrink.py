@@ -53,7 +53,7 @@ def plain_ddmin(count: int, fails: Callable[[list[int]], bool]) -> list[int]:
     return current
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_planted_bug_shrinks_to_its_inputs(tmp_path: Path) -> None:
     """Three of 5,000 inputs are left, in a tape that verifies, for a fraction of the steps of delta debugging."""
     ticks, places = 5_000, (3_900, 4_300, 4_600)

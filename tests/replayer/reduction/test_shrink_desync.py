@@ -55,7 +55,7 @@ def recorded(path: Path, factory: Any = Cellar) -> None:
             tape.step(orders.get(tick, chance.choice([None, 1, 2])))
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_desync_needs_its_causes_alone(tmp_path: Path) -> None:
     """The two openings and the candle; and verify finds it in the new tape at the same tick."""
     path, small = tmp_path / "run.tape", tmp_path / "small.tape"
@@ -70,7 +70,7 @@ def test_a_desync_needs_its_causes_alone(tmp_path: Path) -> None:
         assert after.aux[75] == {"camera": 8}
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_several_trials_at_once_find_the_same(tmp_path: Path) -> None:
     """Of a desync, of a condition with many and with few inputs; whatever was tried ahead."""
     path = tmp_path / "run.tape"
@@ -91,7 +91,7 @@ def test_a_run_without_a_desync_is_refused(tmp_path: Path) -> None:
     assert sorted(one.name for one in tmp_path.iterdir()) == ["run.tape"]
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_a_tape_that_ends_in_an_exception_of_its_own(tmp_path: Path) -> None:
     """The ticks before it are replayed; the step that raised when it was recorded is no finding."""
 
@@ -129,7 +129,7 @@ def test_other_code_is_no_desync_to_shrink(tmp_path: Path) -> None:
         replayer.shrink(path, world=tight, desync=True)
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """It says where the new tape diverges, and takes one failure only."""
     path, small = tmp_path / "run.tape", tmp_path / "small.tape"

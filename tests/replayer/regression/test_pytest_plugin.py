@@ -63,7 +63,7 @@ def test_other(flight_recorder):
 """
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_the_tapes_of_failed_tests_are_kept(pytester: pytest.Pytester) -> None:
     """With the command that opens them at the failing tick, in the folder that is configured; no others are."""
     pytester.makepyfile(test_inner=FAILING)
@@ -98,7 +98,7 @@ def test_till(golden_tape):
 """
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_golden_tapes_are_recorded_on_request_and_compared(pytester: pytest.Pytester) -> None:
     """Without one, and with a different run, the test fails with a text that says what to do, and no traceback."""
     tape = pytester.path / "tapes" / "till.tape"

@@ -79,7 +79,7 @@ METAS: dict[str, bytes] = {
 
 
 @pytest.mark.parametrize("name", METAS)
-@pytest.mark.share(0.3)
+@pytest.mark.share(0.22)
 def test_any_meta_is_read_and_repaired(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:

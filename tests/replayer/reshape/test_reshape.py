@@ -51,7 +51,7 @@ def ensure_states(path: Path, states: list[Any], first: int, last: int) -> None:
     ("first", "last"), [(0, 0), (0, TICKS), (20, 40), (23, 31), (59, 61), (TICKS, TICKS), (1, 119)]
 )
 @pytest.mark.parametrize("exact", [False, True])
-@pytest.mark.share(0.3)
+@pytest.mark.share(0.22)
 def test_a_part_has_the_states_of_the_plain_run(
     garden: tuple[Path, list[Any]], tmp_path: Path, first: int, last: int, *, exact: bool
 ) -> None:
@@ -79,7 +79,7 @@ def test_one_tick_is_little_more_than_its_state(garden: tuple[Path, list[Any]], 
 
 
 @pytest.mark.parametrize("every", [1, 7, INTERVAL, TICKS, TICKS + 1])
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_other_keyframes_lead_to_the_same_states(garden: tuple[Path, list[Any]], tmp_path: Path, every: int) -> None:
     """At any spacing, from one at each tick to a single one."""
     path, states = garden
@@ -93,7 +93,7 @@ def test_other_keyframes_lead_to_the_same_states(garden: tuple[Path, list[Any]],
 
 
 @pytest.mark.parametrize("at", [0, 1, 20, 33, 60, TICKS])
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_two_parts_are_the_whole_again(garden: tuple[Path, list[Any]], tmp_path: Path, at: int) -> None:
     """Whether they meet at a keyframe, next to one, or overlap."""
     path, states = garden
@@ -119,7 +119,7 @@ def test_tapes_of_other_runs_are_not_joined(garden: tuple[Path, list[Any]], tmp_
     assert not (tmp_path / "both.tape").exists()
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_part_of_a_game_of_objects(tmp_path: Path) -> None:
     """Its values at each tick, the digests of its keyframes' values included."""
     states = battle_run(tmp_path / "battle.tape", 5, TICKS, INTERVAL)

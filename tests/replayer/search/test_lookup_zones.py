@@ -54,7 +54,7 @@ def recorded_facts(path: Path, seed: int) -> list[IntervalFacts]:
 
 
 @pytest.mark.parametrize("batch_ticks", [2, 5, 512])
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_what_is_ruled_out_is_false_at_each_tick(
     tmp_path: Path, batch_ticks: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -78,7 +78,7 @@ def test_a_function_of_a_snapshot_is_a_condition(garden: tuple[Path, list[Any]])
         ensure_answers(run, lambda state: state["plants.id"].max() > 6, expected)
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_conditions_over_objects_equal_a_plain_loop(battle: tuple[Path, list[Any]]) -> None:
     """Paths, all items of a list, keys, texts and lengths."""
     path, states = battle

@@ -156,7 +156,7 @@ CONDITIONS: list[tuple[str, Callable[[Bank], bool]]] = [
 
 
 @pytest.mark.parametrize("number", range(len(CONDITIONS)))
-@pytest.mark.share(0.35)
+@pytest.mark.share(0.22)
 def test_conditions_equal_python(bank: tuple[Any, list[Bank]], number: int) -> None:
     """All ticks, the first and the last one: what a loop over live objects sees."""
     run, states = bank

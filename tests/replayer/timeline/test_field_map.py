@@ -146,7 +146,7 @@ def test_another_behaviour_is_named(tape: Path, tmp_path: Path) -> None:
     assert "gold" in (report.findings[0].place.fields or [])
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_the_command(tape: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """With the map it verifies, without it the fields that differ are named."""
     sim = ["--sim", f"{__name__}:New"]

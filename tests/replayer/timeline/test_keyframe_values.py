@@ -141,7 +141,7 @@ FAULTS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], str, bool]] = {
 
 
 @pytest.mark.parametrize("name", FAULTS)
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_value_that_is_restored_wrongly_is_found_by_its_digest(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

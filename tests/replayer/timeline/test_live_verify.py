@@ -72,7 +72,7 @@ def well(check: IntervalCheck) -> bool:
     return True
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_hidden_defect_is_reported_with_the_keyframe_after_it(tmp_path: Path) -> None:
     """Tick 25 reads what no state has: interval 20 to 30 says so when tick 30 is recorded, and none before does."""
     path = tmp_path / "run.tape"
@@ -147,7 +147,7 @@ def status(words: list[str]) -> int:
     return int(ended.value.code or 0)
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_follower_that_is_killed_leaves_the_recording_as_it_is(tmp_path: Path) -> None:
     """Byte for byte that of a run that no one followed."""
 

@@ -194,7 +194,7 @@ def test_a_half_written_block_is_read_when_it_is_complete(tmp_path: Path) -> Non
             _assert_like_new(tape)
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_refresh_reads_only_what_was_added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The bytes and the reads of a refresh do not depend on the length of the tape; the journal is read once."""
     real, counted = os.pread, [0, 0]

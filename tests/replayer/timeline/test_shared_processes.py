@@ -269,7 +269,7 @@ def results(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     return {case: json.loads(Path(folder, f"{module_name(case)}.json").read_text()) for case in cases}
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_intervals_of_a_sound_simulation_share_processes(results: dict[str, list[Any]]) -> None:
     """All of them but the first."""
     alone, together, shared = results["clean"]

@@ -67,7 +67,7 @@ def test_each_next_tick_is_the_recorded_one(noise: tuple[Path, list[list[float]]
     assert report.first_bad == 1
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_questions_are_answered_from_the_recorded_states(noise: tuple[Path, list[list[float]]], tmp_path: Path) -> None:
     """find, who and extract give what brute force over the live values gives. No line is named for a write."""
     path, live = noise

@@ -134,7 +134,7 @@ def test_a_damaged_keyframe_hides_no_tick_from_verification(tmp_path: Path, tick
         assert run.seek(45).tick == 45
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_desync_behind_a_damaged_keyframe_is_found(tmp_path: Path) -> None:
     """The interval of a damaged keyframe is verified from the keyframe before."""
 

@@ -199,7 +199,7 @@ def test_an_environment(path: Path) -> None:
     assert report.compared > 10
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_a_difference_is_found_and_then_its_tick(path: Path, run: Any) -> None:
     """The keyframe after it, the path of a value, and the complete verification, which names the tick."""
     record_game(path, Game())
@@ -214,7 +214,7 @@ def test_a_difference_is_found_and_then_its_tick(path: Path, run: Any) -> None:
     assert "run.tape: DESYNC at tick 55; all ticks before it match the recording" in out
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_what_no_keyframe_holds_is_noticed_by_a_run_from_the_start(path: Path, run: Any) -> None:
     """Both ways differ, at ticks of their own: hidden state."""
     record_game(path, Counting())
@@ -322,7 +322,7 @@ def test_a_tape_without_digests_is_refused(path: Path, monkeypatch: pytest.Monke
         (12.25, None, ""),
     ],
 )
-@pytest.mark.share(0.35)
+@pytest.mark.share(0.22)
 def test_a_long_verification_ends_with_what_values_alone_take(
     path: Path, run: Any, monkeypatch: pytest.MonkeyPatch, cpu_s: float, speed: SpeedOfValues | None, said: str
 ) -> None:
@@ -343,7 +343,7 @@ def test_a_long_verification_ends_with_what_values_alone_take(
 
 
 @pytest.mark.parametrize("options", ["Drifting", "Game --values", "Game --json"])
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_nothing_is_measured_after_a_desync_with_values_or_as_json(
     path: Path, run: Any, monkeypatch: pytest.MonkeyPatch, options: str
 ) -> None:

@@ -31,7 +31,7 @@ def tapes(tmp_path: Path) -> list[Path]:
 
 
 @pytest.mark.parametrize("long_ticks", [10, 50, 1000])
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_reports_are_those_of_each_tape(tapes: list[Path], long_ticks: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether a tape is long or short; a file that cannot be read is the error of that tape alone."""
     monkeypatch.setattr(verify_many, "LONG_TICKS", long_ticks)
@@ -48,7 +48,7 @@ def test_reports_are_those_of_each_tape(tapes: list[Path], long_ticks: int, monk
     assert seen == [(number, 5) for number in range(1, 6)]
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_each_divergence_has_its_dump(tapes: list[Path], tmp_path: Path) -> None:
     found = verify_tapes(tapes[2:4], Wrong, jobs=2, dump_folder=tmp_path / "dumps")
     for one in found:

@@ -58,7 +58,7 @@ def results(folder: Path, text: str) -> list[Any]:
     return [json.loads(line) for line in finished.stdout.splitlines()]
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_simulation_whose_making_starts_threads_is_simulated_in_fresh_processes(tmp_path: Path) -> None:
     """With the same result, also for a desync, and a note. The script has no guard and is not run again."""
     text = """
@@ -111,7 +111,7 @@ verify(lambda: Mine())
         assert "what a step keeps in globals of modules, or what this process has in them, stays unnoticed" in note
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_step_that_hangs_everywhere_is_named_with_its_last_tick(tmp_path: Path) -> None:
     """In one line; the process is ended. A step that computes or sleeps shortly is not taken for one that hangs."""
     text = """
@@ -189,7 +189,7 @@ class Compiled:
 }
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 @pytest.mark.share(0.5)
 @pytest.mark.parametrize("package", COMPILED)
 def test_threads_of_compiled_code_do_not_hang_it(tmp_path: Path, package: str) -> None:
@@ -227,7 +227,7 @@ def test_the_command_prints_the_note(
         threaded_worlds.POOL.shutdown()
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_explain_and_certify_end(tmp_path: Path) -> None:
     """In processes of their own, which make simulations and fork."""
     text = """

@@ -66,7 +66,7 @@ def first_bad(interval_start: int) -> int:
 
 
 @pytest.mark.parametrize("order", ["up", "down"])
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_each_side_shows_its_own_states(dump: Path, order: str) -> None:
     """Where only a hash is recorded, the last tick that agrees is shown, and said to be another tick."""
     tape = dump.parent / "pond.tape"
@@ -199,7 +199,7 @@ def client(dump: Path) -> Iterator[Any]:
         yield opened
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_the_page_is_told_of_the_finding(client: Any, dump: Path) -> None:
     """Both sides have their role; the mark and the jump lead to the tick."""
     finding = read_finding(dump)

@@ -133,7 +133,7 @@ def truth_at(tick: int) -> int:
     return pond_at(tick).state.hash()
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_pages_follow_the_head_and_see_the_end(tmp_path: Path) -> None:
     """Each head has the hash of a plain run; one page looks back meanwhile; in the end it is a page as any other."""
     path = tmp_path / "run.tape"
@@ -169,7 +169,7 @@ def test_pages_follow_the_head_and_see_the_end(tmp_path: Path) -> None:
         assert [tick for tick, count in enumerate(shown["inputs"]) if count] == [10, 20, 30, 40, 50, 60]
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_program_gets_each_state_of_the_run(tmp_path: Path) -> None:
     """The stream begins with a state; with the changes of each tick, it is that of a plain run. Then comes the end."""
     path, state, hashes = tmp_path / "run.tape", dict[str, Any](), dict[int, str]()
@@ -202,7 +202,7 @@ def test_a_program_gets_each_state_of_the_run(tmp_path: Path) -> None:
     assert hashes == {tick: f"{truth_at(tick):016x}" for tick in hashes}
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_spectators_see_the_run_later(tmp_path: Path) -> None:
     """The page shows nothing of the last ticks: not by following, seeking, describing or from marks; in the end, all of it."""
     path = tmp_path / "run.tape"
@@ -265,7 +265,7 @@ def apply_message(state: dict[str, Any], message: dict[str, Any]) -> None:
         flat[np.frombuffer(cells["at"], "<u4")] = np.frombuffer(cells["data"], flat.dtype)
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_a_recording_whose_process_was_killed_has_stopped(tmp_path: Path) -> None:
     """The page says so, and has all of its ticks."""
     path = tmp_path / "run.tape"
@@ -287,7 +287,7 @@ def test_a_recording_whose_process_was_killed_has_stopped(tmp_path: Path) -> Non
             assert page.frame(29) == (29, truth_at(29))
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_a_watcher_that_is_stopped_and_killed_changes_no_byte(tmp_path: Path) -> None:
     """Of a deterministic tape, equal to one without a watcher."""
     for name in ("watched", "alone"):
@@ -399,7 +399,7 @@ def test_only_one_tape_can_be_followed(capsys: pytest.CaptureFixture[str], tmp_p
     assert_one_line(capsys.readouterr(), "--delay is for a run that is being recorded: add --live")
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_telemetry_and_events_come_with_their_tick(tmp_path: Path) -> None:
     """Before their blocks are written: those of a plain run. What the tape has then takes their place, each mark once."""
     path, plain, jumps = tmp_path / "run.tape", MeasuredPond(), list[int]()

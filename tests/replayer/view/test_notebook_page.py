@@ -40,7 +40,7 @@ def get(url: str, **headers: str) -> Any:
     return httpx2.get(url, headers=headers, timeout=WAIT_S, follow_redirects=False)
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_the_cell_is_a_frame_with_the_page(tapes: list[Path]) -> None:
     """Its address answers with the page, other sites may frame it, and the token alone opens it; close() ends it."""
     with replayer.open(tapes[0], Pond) as run, run.view(tapes[1], show="tick=12", height_px=321) as page:
@@ -74,7 +74,7 @@ def test_the_cell_is_a_frame_with_the_page(tapes: list[Path]) -> None:
     page.close()
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_simulation_of_a_cell_is_refused_with_what_to_do(tapes: list[Path]) -> None:
     """Another process could not import it."""
 
@@ -88,7 +88,7 @@ def test_a_simulation_of_a_cell_is_refused_with_what_to_do(tapes: list[Path]) ->
 
 
 @pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="only Linux can wait for a process that is not a child")
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_the_server_ends_with_a_kernel_that_is_killed(tapes: list[Path]) -> None:
     """It does not outlive the notebook."""
     program = (

@@ -131,7 +131,7 @@ def shows(page: Any, tick: int, extra: int | None = None, side: str = "A") -> No
     playwright.expect(page.get_by_label(label)).to_be_visible(timeout=30_000)
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_ticks_are_reached_by_keys_by_pointer_and_by_typing(open_page: Open, address: str) -> None:
     """Each time the hash shown is the one of the tick."""
     page = open_page(address)
@@ -169,7 +169,7 @@ def test_it_plays_both_ways_and_stops_at_the_ends(open_page: Open, address: str)
     shows(page, 0)
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_two_tapes_are_compared(open_page: Open, address: str) -> None:
     """The first difference is said, gone to, and marked in the map and in the inspector."""
     page = open_page(f"{address}#tick=5&compare=both")
@@ -288,7 +288,7 @@ NAMELESS = """[...document.querySelectorAll('button, input, select, canvas, dial
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 800), ("dark", 420)])
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_narrow_windows_both_schemes_and_screen_readers(open_page: Open, address: str, scheme: str, width: int) -> None:
     """Nothing is wider than the window, colours follow the system, and each control has a name."""
     page = open_page(address, color_scheme=scheme, viewport={"width": width, "height": 760})
@@ -308,7 +308,7 @@ def test_narrow_windows_both_schemes_and_screen_readers(open_page: Open, address
         assert page.evaluate("document.documentElement.dataset.theme") == "dark"
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_objects_and_a_desync(open_page: Open, tmp_path: Path) -> None:
     """A recorded object is a tree of paths; a tick that differs from its recording is reported, and others are shown."""
     import recorder
@@ -333,7 +333,7 @@ def test_objects_and_a_desync(open_page: Open, tmp_path: Path) -> None:
         page.close()
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_dump_is_seen_from_both_sides(open_page: Open, tmp_path: Path) -> None:
     """It opens at its tick; at the next keyframe the one cell that differs is marked; nothing is marked before."""
     import replayer
@@ -358,7 +358,7 @@ def test_a_dump_is_seen_from_both_sides(open_page: Open, tmp_path: Path) -> None
         page.close()
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_a_run_is_opened_from_the_list_of_its_folder(open_page: Open, tapes: list[Path]) -> None:
     """The list is sorted and filtered in the page; a click opens a run, whose address holds it, and a link leads back."""
     with serving(str(tapes[0].parent), "--sim", "viewed_worlds:Pond") as url:
@@ -388,7 +388,7 @@ def test_a_run_is_opened_from_the_list_of_its_folder(open_page: Open, tapes: lis
         page.context.close()
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_the_page_follows_a_recording_until_it_ends(open_page: Open, tmp_path: Path) -> None:
     """It shows each new tick, stays where one goes back to, returns to the head by a key, and says when it has ended."""
     path, inputs = tmp_path / "run.tape", iter(inputs_of_pond(TICKS))

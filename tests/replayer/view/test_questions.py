@@ -73,7 +73,7 @@ def page(tmp_path: Path) -> Iterator[tuple[TestClient, Asking, Path]]:
         yield client, Asking(socket), tmp_path
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_find_and_who_are_those_of_brute_force(page: tuple[TestClient, Asking, Path]) -> None:
     """The next tick, the one before, all of them; the last change of a cell and the one before that. Mistakes are one line."""
     _, asking, _ = page
@@ -111,7 +111,7 @@ def test_find_and_who_are_those_of_brute_force(page: tuple[TestClient, Asking, P
         assert "\n" not in error
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_a_branch_is_recorded_and_shown_beside_its_parent(page: tuple[TestClient, Asking, Path]) -> None:
     """It is the run of a plain loop with these inputs; before the fork its side shows the parent's ticks."""
     client, asking, folder = page
@@ -157,7 +157,7 @@ def test_a_branch_is_recorded_and_shown_beside_its_parent(page: tuple[TestClient
     assert sorted(path.name for path in folder.iterdir()) == before
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_branch_that_is_opened_alone_leads_to_its_parent(tmp_path: Path) -> None:
     """If that is there."""
     with serve(tmp_path) as client, asked(client) as socket:
@@ -179,7 +179,7 @@ def test_a_branch_that_is_opened_alone_leads_to_its_parent(tmp_path: Path) -> No
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("request_more", [{"host": "0.0.0.0"}, {"delay_ticks": 5}])
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_who_is_not_at_this_machine_or_sees_later_writes_nothing(tmp_path: Path, request_more: dict[str, Any]) -> None:
     """A branch is refused; questions are answered."""
     with serve(tmp_path, **request_more) as client, asked(client) as socket:

@@ -182,7 +182,7 @@ def test_it_reports_as_json(capsys: pytest.CaptureFixture[str], tape: Path, tmp_
 @pytest.mark.parametrize(
     ("module", "package", "suffix"), [("PIL", "pillow", "png"), ("imageio_ffmpeg", "imageio-ffmpeg", "mp4")]
 )
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_a_missing_package_is_one_line(tape: Path, tmp_path: Path, module: str, package: str, suffix: str) -> None:
     """With the command that installs it. A GIF needs no program for videos."""
     program = f"import sys; sys.modules[{module!r}] = None\nfrom replayer.commands.main import main; main()"

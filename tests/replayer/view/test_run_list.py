@@ -167,7 +167,7 @@ def test_a_small_curve_shows_a_figure_that_changes(opened: tuple[TestClient, Run
         assert all(value == truth[tick][figure] for tick, value in sketch["points"] if tick)
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_a_run_that_is_being_recorded_is_followed(tmp_path: Path) -> None:
     """The list says so, and its page is the one of replay view --live."""
     with Recorder(tmp_path / "run.tape", Measured()) as recorder, client_of(tmp_path) as (client, _):
@@ -179,7 +179,7 @@ def test_a_run_that_is_being_recorded_is_followed(tmp_path: Path) -> None:
         assert (tape["live"], tape["last"]) == ("recording", 9)
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_the_processes_of_a_few_runs_are_kept(folder: Path, tmp_path: Path) -> None:
     """A further run takes the place of the one that no page shows for longest; one that a page shows keeps its place."""
     many = tmp_path / "many"
@@ -196,7 +196,7 @@ def test_the_processes_of_a_few_runs_are_kept(folder: Path, tmp_path: Path) -> N
         assert pages.open_runs == [*names[4:], names[2], names[0]]
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_new_runs_come_into_the_list(folder: Path, tmp_path: Path) -> None:
     """A run that is added later can be opened, one that is removed leaves the list."""
     changing = tmp_path / "changing"

@@ -414,7 +414,7 @@ def test_a_detail_needs_a_connected_page(client: TestClient) -> None:
 # --- tapes of other kinds
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_objects_are_shown_by_paths_and_a_missing_simulation_shows_keyframes(tmp_path: Path) -> None:
     """With the class each tick, without it the keyframe before."""
     import recorder
@@ -446,7 +446,7 @@ def test_objects_are_shown_by_paths_and_a_missing_simulation_shows_keyframes(tmp
             assert {leaf[0] for leaf in found["leaves"] if leaf[2]} == {"turn", "units[1].hp"}
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_damage_is_marked_as_replay_info_tells_it(tmp_path: Path) -> None:
     """Status, lost ticks and keyframes, once all blocks were read."""
     path = tmp_path / "pond.tape"
@@ -470,7 +470,7 @@ def test_damage_is_marked_as_replay_info_tells_it(tmp_path: Path) -> None:
     assert facts["keyframes"] == truth["full_keyframes"] + truth["delta_keyframes"]
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_desync_is_reported_at_its_tick_and_other_intervals_are_shown(tmp_path: Path) -> None:
     """The page learns the tick, and the marks have it."""
     path = tmp_path / "pond.tape"

@@ -89,7 +89,7 @@ def test_a_folder_is_named_alone(capsys: pytest.CaptureFixture[str], tape: Path)
         assert_one_line(capsys.readouterr(), "is a folder: name it alone, or two tapes")
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_it_prints_its_address_and_ctrl_c_ends_it(tape: Path) -> None:
     """The address has the token; without it, nothing is served. No process is left, and nothing is on stderr."""
     needs("starlette", "uvicorn", "websockets")

@@ -37,7 +37,7 @@ arrays = st.sampled_from(DTYPES).flatmap(
 
 @given(plain)
 @settings(deadline=None, max_examples=150)
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_plain_values_are_restored(value: Any) -> None:
     """Plain values keep their types and the order of their dicts, NaN and -0.0 included."""
     encoded = encode_plain(value)
@@ -196,7 +196,7 @@ def test_any_bytes_decode_or_give_value_error(data: bytes) -> None:
 
 @given(plain | arrays, st.data())
 @settings(deadline=None, max_examples=200)
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_damaged_values_decode_or_give_value_error(value: Any, data: st.DataObject) -> None:
     """A flipped bit or a missing end gives a different value or ValueError, and nothing else."""
     encoded = bytearray(encode_plain(value))

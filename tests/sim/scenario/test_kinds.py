@@ -73,7 +73,7 @@ EMITTED: list[tuple[Event, ...]] = [
 
 
 @pytest.mark.parametrize("emitted", EMITTED, ids=lambda emitted: "-".join(event["kind"] for event in emitted))
-@pytest.mark.share(0.35)
+@pytest.mark.share(0.22)
 def test_neither_counts_as_the_other(tmp_path: Path, emitted: tuple[Event, ...]) -> None:
     """The scenario's own events are those around a silent world; the world's events are in ``events``."""
     silent, result = result_of(emitter()), result_of(emitter(*emitted), tmp_path / "a.tape")

@@ -24,7 +24,7 @@ from sim.kernel.simulation import restore
 ORDINARY, MANY = 300, 10_000
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_no_budget_is_exceeded_and_no_message_vanishes() -> None:
     """This is checked in hundreds of random scenarios with about a thousand strikes."""
     assert check_many(range(ORDINARY)) > 3 * ORDINARY
@@ -76,7 +76,7 @@ def check_restoring(name: str, chance: random.Random) -> None:
 
 @settings(max_examples=25, deadline=None)
 @given(st.randoms(use_true_random=False), st.sampled_from(["ring", "saved", "choreography", "list", "one", "by_role"]))
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_a_run_can_continue_from_every_tick(chance: random.Random, name: str) -> None:
     """Worlds with messages, also in the save/load form, and a save/load world with each form of inputs."""
     check_restoring(name, chance)
@@ -84,7 +84,7 @@ def test_a_run_can_continue_from_every_tick(chance: random.Random, name: str) ->
 
 @settings(max_examples=5, deadline=None)
 @given(st.randoms(use_true_random=False))
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_a_meadow_can_continue_from_every_tick(chance: random.Random) -> None:
     """The inputs of its players are withheld, late and corrupted."""
     check_restoring("meadow", chance)
@@ -109,7 +109,7 @@ def digest(seeds: range) -> str:
     return total.hexdigest()
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_no_state_depends_on_the_process() -> None:
     """A process with a different hash seed gives the same states and events."""
     code = f"import sys; sys.path[:0] = {sys.path!r}; import test_random_scenarios as t; print(t.digest(range(3)))"
@@ -171,7 +171,7 @@ EVERYTHING = (
 )
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_the_generator_reaches_everything() -> None:
     """Each kind of event of a scenario happens in a few hundred of them; otherwise these tests would prove little."""
     kinds = set()

@@ -102,7 +102,7 @@ with recorder.resume(tape, None if case.is_registered else case.make()) as tape:
 
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_a_killed_run_is_resumed_in_a_different_process(tmp_path: Path, name: str) -> None:
     """The resuming process has a different hash seed, and knows nothing but the world."""
     case, chance = CASES[name], random.Random(len(name))
@@ -137,7 +137,7 @@ trigger = { at_tick = 2 }
 """
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_a_scenario_file_on_a_registered_world_needs_nothing_else(tmp_path: Path) -> None:
     """A tape of it opens by its path alone; the violation is among the tape's events."""
     file, path = tmp_path / "provoked.toml", tmp_path / "run.tape"

@@ -64,7 +64,7 @@ row_counts = st.integers(0, 70) | st.sampled_from([255, 256, 257, 1000])
     st.data(),
 )
 @settings(deadline=None, max_examples=150)
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_keyframes_come_back(row_count: int, dtype: str, row_shape: tuple[int, ...], data: st.DataObject) -> None:
     """A full state and a delta of it come back; the delta names exactly the rows that differ."""
     state = state_of(row_count, dtype, row_shape, seed=row_count)

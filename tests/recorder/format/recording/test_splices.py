@@ -155,7 +155,7 @@ def test_blocks_of_a_forged_run(tmp_path: Path, split: int | None) -> None:
         file.write_bytes(data)
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_complete_file_of_a_forged_run(tmp_path: Path) -> None:
     """Each file is sealed and intact; the next file's END has the digest of the right one."""
     path = record(tmp_path / "run.tape", split=400)

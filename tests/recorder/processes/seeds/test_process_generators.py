@@ -122,7 +122,7 @@ def test_a_generator_that_an_import_seeds_is_as_in_a_new_process(
     assert "gave different hashes" not in str(report.findings[0].note)
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_numbas_generators_go_on_in_copies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A fork reseeds them: a copy gets them back, and a simulation that seeds them is made in each process."""
     pytest.importorskip("numba")

@@ -29,7 +29,7 @@ def is_running(process: int) -> bool:
     return True
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_shards_in_processes_give_the_states_of_one_and_survive_kills() -> None:
     """The killed ones are named by their exit codes inside; outside, nothing but time is lost."""
     plain: dict[str, Any] = load_scenario("boom-and-crash").config
@@ -61,7 +61,7 @@ def test_what_a_shard_raises_reaches_the_caller_and_ends_all() -> None:
 
 
 @pytest.mark.parametrize("odd", [0, 2])
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_shards_that_disagree_about_exchanges_are_refused(odd: int) -> None:
     """In the second step; none waits without end."""
     column = Column(6)

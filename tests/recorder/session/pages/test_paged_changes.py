@@ -41,7 +41,7 @@ from sim.kernel.schema import make_layout
 from keyframe_payloads import encode_delta
 from oracle.watched_memory import open_descriptors, watched_bytes
 
-pytestmark = pytest.mark.share(0.3)  # Of the cases of each test; different ones in each run.
+pytestmark = pytest.mark.share(0.22)  # Of the cases of each test; different ones in each run.
 
 needs_kernel = pytest.mark.skipif(obstacle() is not None, reason=str(obstacle()))
 FIELDS = st.tuples(
@@ -243,7 +243,7 @@ def tape_of(path: Path, make: Any, ticks: int = 40, **settings: Any) -> dict[int
 @pytest.mark.parametrize("mode", ["events", "changes"])
 @pytest.mark.parametrize("kind", MAKERS)
 @needs_kernel
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_recordings_are_those_of_a_scan(tmp_path: Path, kind: str, mode: Any) -> None:
     """Equal byte for byte, with keyframes and ticks watching the same arena; the states are the live ones."""
     before = watched_bytes()
@@ -294,7 +294,7 @@ def test_a_baseline_that_the_writer_has_used_up(monkeypatch: pytest.MonkeyPatch)
 
 
 @needs_kernel
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_two_consumers_and_a_third_that_goes() -> None:
     """Each gets everything since it last asked, in any order; the last one to close ends the watch."""
     before = watched_bytes()
@@ -469,7 +469,7 @@ class Saving:
     ids=["large", "small", "large, changes", "small, changes", "save and load", "save and load, changes"],
 )
 @needs_kernel
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_the_automatic_choice(tmp_path: Path, make: Any, mode: Any, *, is_watched: bool) -> None:
     """Large unmarked states are watched, also those that grow large later; the watch ends at close."""
     before = watched_bytes()
@@ -571,7 +571,7 @@ def test_no_descriptor_stays_open_after_many_recorders(tmp_path: Path) -> None:
 
 
 @needs_kernel
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_new_arena_counts_as_all_written() -> None:
     """A new arena, with a different layout or the same, has unknown changes until the source is reset."""
     state = State(Schema(Field("x", "i8", (3_000,)), Table("ants", Field("age", "i8"), capacity=4)))

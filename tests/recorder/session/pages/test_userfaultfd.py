@@ -164,7 +164,7 @@ def test_more_regions_than_one_call_reports(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @needs_kernel
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_nothing_is_left_behind() -> None:
     """No descriptor, watched memory or memory leak remains: after close, a second close, or garbage collection."""
     gc.collect()

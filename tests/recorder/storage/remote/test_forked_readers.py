@@ -61,7 +61,7 @@ def _last_tick(url: str) -> int:
         return tape.last_tick
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_threads_that_read_while_processes_are_forked(url: str) -> None:
     """Each fork happens while fsspec's thread has answers under way; a copy that hung would be an error."""
     ended, reads = threading.Event(), list[int]()

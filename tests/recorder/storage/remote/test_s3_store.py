@@ -75,7 +75,7 @@ def store(server: S3Store, taped: dict[int, bytes], monkeypatch: pytest.MonkeyPa
 URL = f"s3://{BUCKET}/a/run.tape"
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_tape_is_opened_with_one_listing_and_two_reads(store: S3Store, taped: dict[int, bytes]) -> None:
     """And its states are those of the live run."""
     with Timeline(TapeUrl(URL, read_ahead_bytes=4096), make) as run:
@@ -86,7 +86,7 @@ def test_a_tape_is_opened_with_one_listing_and_two_reads(store: S3Store, taped: 
     assert all(asked is not None for _, asked in store.reads())
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_verification_in_processes(store: S3Store) -> None:
     report = verify_tape(TapeUrl(URL, cache_bytes=8192, read_ahead_bytes=4096), make, jobs=2)
 

@@ -97,7 +97,7 @@ def in_steps(tapes: list[Path], counts: tuple[int, ...], folder: str, **asked: A
 
 @pytest.mark.parametrize("splits", [(), SPLITS], ids=["whole", "splits"])
 @pytest.mark.parametrize("counts", [(1, 3), (2, 3)], ids=str)
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_zarr_store_has_the_files_of_one_run_over_all(counts: tuple[int, ...], splits: Any) -> None:
     """Byte by byte: numbers, texts, lists; chunks of a size that changes with the rows, and shards that stay."""
     tapes = kinds(3)
@@ -117,7 +117,7 @@ def test_a_zarr_store_has_the_files_of_one_run_over_all(counts: tuple[int, ...],
     assert not list(Path("data").glob(f"{ADDED}*"))
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_complete_shards_stay_the_same_files(monkeypatch: Any) -> None:
     """They are not written again; of the values that come and go the mask is made for the old rows, too."""
     import zarr
@@ -169,7 +169,7 @@ def as_bytes(value: Any) -> Any:
 
 @pytest.mark.parametrize("splits", [(), SPLITS], ids=["whole", "splits"])
 @pytest.mark.parametrize("counts", [(1, 3), (1, 2, 3)], ids=str)
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_minari_has_the_episodes_of_one_run_over_all(counts: tuple[int, ...], splits: Any, monkeypatch: Any) -> None:
     """In the same order, with the same attributes, by Minari's own reading."""
     tapes = carts(3)
@@ -183,7 +183,7 @@ def test_minari_has_the_episodes_of_one_run_over_all(counts: tuple[int, ...], sp
     assert sorted(path.name for path in Path().iterdir() if path.is_dir()) == ["data", "whole"]
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_minari_joins_the_notes_of_tapes() -> None:
     """A name that both have is there once."""
     for number, author in enumerate(("Ann", "Ann", "Bo")):
@@ -200,7 +200,7 @@ def test_minari_joins_the_notes_of_tapes() -> None:
     assert '"description": "balance"' in metadata.read_text()
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_another_environment_is_refused_by_minari() -> None:
     """Spaces and specifications are those of all episodes; the data set is then unchanged."""
     [cart] = carts(1)
@@ -243,7 +243,7 @@ PLACES += [
 
 
 @pytest.mark.parametrize(("place", "file_format"), PLACES, ids=str)
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_stopped_at_a_place_it_is_the_old_one_or_the_new_one(place: str, file_format: str, monkeypatch: Any) -> None:
     """The same call then gives the files of a call that was not stopped, and leaves nothing behind."""
     from replayer.datasets.stores import zarr as zarr_store
@@ -331,7 +331,7 @@ def test_killed_at_any_file_it_is_the_old_one_or_the_new_one(file_format: str) -
         assert sorted(path.name for path in Path().iterdir() if path.is_dir()) == ["data", "kept"]
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_what_cannot_be_added_is_refused() -> None:
     """Other requests, balanced modes and damaged files, in one line; the data set is unchanged."""
     tapes = kinds(2)
@@ -357,7 +357,7 @@ def test_what_cannot_be_added_is_refused() -> None:
     assert {name: content for name, content in files(Path("data")).items() if not name.startswith(ADDED)} == before
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_stores_are_merged_and_the_command_appends(capfd: Any) -> None:
     """Two data sets of the same request are one; the command says what it then has."""
     tapes = carts(2)

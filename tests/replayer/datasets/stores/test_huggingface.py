@@ -37,10 +37,10 @@ def loaded(folder: Path, name: str | None = None, **settings: Any) -> Any:
     return datasets.load_dataset(str(folder), name, cache_dir=str(folder.parent / "cache"), **settings)
 
 
-@pytest.mark.share(0.3)
+@pytest.mark.share(0.22)
 @pytest.mark.parametrize("is_streamed", [False, True])
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_every_transition_equals_the_one_of_the_loop(
     name: str, *, is_streamed: bool, tmp_path: Path, monkeypatch: Any
 ) -> None:
@@ -58,7 +58,7 @@ def test_every_transition_equals_the_one_of_the_loop(
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("file_format", ["parquet", "arrow"])
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_every_table_is_read_with_its_types(file_format: str, tmp_path: Path, monkeypatch: Any) -> None:
     """Tensors as flat lists, booleans as booleans; equal to what Dataset reads, split by split."""
     monkeypatch.setattr("replayer.datasets.plan.PART_TICKS", 8)

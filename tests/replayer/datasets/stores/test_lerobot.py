@@ -48,9 +48,9 @@ FPS = {
 }
 
 
-@pytest.mark.share(0.3)
+@pytest.mark.share(0.22)
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_each_frame_equals_that_of_the_loop(name: str, tmp_path: Path, monkeypatch: Any) -> None:
     """In value, dtype and shape, over rows of several parts and batches."""
     monkeypatch.setattr("replayer.datasets.plan.PART_TICKS", 60)
@@ -78,7 +78,7 @@ def test_each_frame_equals_that_of_the_loop(name: str, tmp_path: Path, monkeypat
         made.table("transitions")
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_two_processes_write_the_same_files(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr("replayer.datasets.plan.PART_TICKS", 60)
     recorded("camera", tmp_path / "run.tape")
@@ -103,7 +103,7 @@ def ensure_statistics(found: dict[str, Any], values: np.ndarray[Any, Any]) -> No
         np.testing.assert_allclose(np.array(found[name], np.float64), value, rtol=1e-9, atol=1e-12, err_msg=name)
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_statistics_are_those_of_the_frames(tmp_path: Path) -> None:
     """Of all frames in stats.json, and of each episode in its row; of images for each color, from 0 to 1."""
     recorded("camera", tmp_path / "run.tape")
@@ -167,7 +167,7 @@ def test_infinite_numbers_have_no_mean(tmp_path: Path) -> None:
     assert np.isnan(found["mean"]).all()
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_pixels_and_other_arrays(tmp_path: Path) -> None:
     """RGB is an image, also with the color first. Gray pixels and other arrays are numbers. A lone image has a name."""
     kinds = {
@@ -226,7 +226,7 @@ def test_pixels_and_other_arrays(tmp_path: Path) -> None:
     assert "observation.image" in info_of(tmp_path / "one")["features"]
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_frames_per_second_and_tasks(tmp_path: Path, capsys: Any) -> None:
     """The option is first, then the environment's metadata; two environments with different ones need the option."""
     paths = {}
@@ -337,7 +337,7 @@ def test_the_card_tells_people_and_the_library_datasets_what_there_is(tmp_path: 
     assert made.manifest["format"] == "lerobot"
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_the_library_datasets_knows_the_types(tmp_path: Path) -> None:
     """From the files alone, images and arrays of several axes among them."""
     datasets = pytest.importorskip("datasets")

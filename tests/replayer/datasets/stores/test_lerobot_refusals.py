@@ -143,7 +143,7 @@ class Late(Vectors):
         return super()._observed() | ({"late": self.t} if self.t > 5 else {})
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_parts_that_come_and_go(tmp_path: Path) -> None:
     """A feature has a value in each frame. What comes late is named when the frames are written."""
     rows = record(tmp_path / "run.tape", Late())
@@ -182,7 +182,7 @@ def test_agents_of_different_shapes_are_chosen(tmp_path: Path, capsys: Any) -> N
 
 
 @pytest.mark.filterwarnings("ignore::replayer.datasets.request.ExtractionWarning")
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_tapes_with_different_rates_need_the_option(tmp_path: Path, monkeypatch: Any) -> None:
     for name, fps in (("Slow", 20), ("Quick", np.int64(50)), ("Odd", "fast")):
         spec = gymnasium.envs.registration.EnvSpec(f"{name}-v0", f"{__name__}:Vectors", kwargs={"fps": fps})
@@ -203,7 +203,7 @@ def test_tapes_with_different_rates_need_the_option(tmp_path: Path, monkeypatch:
     ensure_equal(tmp_path / "odd", rows, 30)  # "fast" is not a rate.
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_splits_are_ranges_of_episodes(tmp_path: Path) -> None:
     paths = [tmp_path / f"{number}.tape" for number in range(6)]
     for path in paths:
@@ -220,7 +220,7 @@ def test_splits_are_ranges_of_episodes(tmp_path: Path) -> None:
         assert {split_of[row["recording/run"]] for row in episodes[first:end]} == {name}
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_episodes_are_kept_in_one_file(tmp_path: Path, monkeypatch: Any) -> None:
     """Files and folders are full after a size and a number of files."""
     for name, value in (("FILE_MIB", 0), ("CHUNK_FILES", 3), ("GROUP_BYTES", 1500)):

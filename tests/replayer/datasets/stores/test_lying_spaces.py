@@ -122,9 +122,9 @@ def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(Path(__file__).parent))
 
 
-@pytest.mark.share(0.4)
+@pytest.mark.share(0.22)
 @pytest.mark.parametrize("name", LIARS)
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_it_is_extracted_or_one_line_names_what_helps(name: str, capfd: Any) -> None:
     path = record(name)
     for file_format in FORMATS:

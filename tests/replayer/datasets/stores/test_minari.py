@@ -145,7 +145,7 @@ def assert_episode(episode: Any, live: Live, agent: str, ticks: list[int]) -> No
     assert len(episode) == len(ticks) - 1
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_episodes_are_the_live_runs(runs: Any, tmp_path: Path, monkeypatch: Any) -> None:
     """One episode for each run and agent, terminated if the world ended the run, else truncated."""
     made = extracted(runs, tmp_path / "duel")
@@ -226,7 +226,7 @@ def test_ranges_and_strides(
         assert np.array_equal(episode.actions["strength"], sent if stride > 1 else sent[:, 0])
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_splits_are_data_sets_of_their_own(runs: Any, tmp_path: Path, monkeypatch: Any) -> None:
     splits = (("train", 0.67), ("test", 0.33))
     seed = splitting_seed([path for path, _ in runs], splits, 2, 1)
@@ -242,7 +242,7 @@ def test_splits_are_data_sets_of_their_own(runs: Any, tmp_path: Path, monkeypatc
     assert made.manifest["tables"]["pairs"]["datasets"] == ["my-duel-1-train-v0", "my-duel-1-test-v0"]
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_the_bytes_are_the_same_for_any_number_of_jobs(runs: Any, tmp_path: Path) -> None:
     found = []
     for jobs in (1, 2):
@@ -255,7 +255,7 @@ def test_the_bytes_are_the_same_for_any_number_of_jobs(runs: Any, tmp_path: Path
 WITHIN = ("duel-v0/data/main_data.hdf5", "duel-v0/data/metadata.json")
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_who_made_it_is_what_the_tapes_say(tmp_path: Path, monkeypatch: Any) -> None:
     """Metadata have the notes of the tapes and the players' policies; unknown entries are left out."""
     people = {"author": "Ada", "author_email": "ada@example.org", "code_permalink": "https://example.org/duel"}
@@ -295,7 +295,7 @@ def short(state: Any) -> Any:
     return np.flatnonzero(state["near"][0])
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_mistakes_get_one_line(runs: Any, tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
     start = f"extract {runs[0][0]} -o {tmp_path}/duel --format minari -j 1 --sim {HERE}:Duel"
     view, gain = f"--observe {HERE}:view", f"--reward {HERE}:gain"

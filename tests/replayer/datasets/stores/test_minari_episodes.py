@@ -127,7 +127,7 @@ def test_minari_recovers_the_environment(name: str, tmp_path: Path, monkeypatch:
 
 
 @pytest.mark.parametrize("name", ["next_step", "same_step", "disabled", "native", "watched"])
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_minari_recovers_an_environment_of_a_vector(name: str, tmp_path: Path, monkeypatch: Any) -> None:
     """One of those in the vector, with its limit of steps: of many objects, and of one that has all environments."""
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "set"))
@@ -174,7 +174,7 @@ def test_no_environment_is_recovered_of_a_vector_that_changes_what_it_returns(tm
 
 
 @pytest.mark.parametrize("name", ["camera", "cameras", "guests", "turns"])
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_infos_have_a_mask(name: str, tmp_path: Path, monkeypatch: Any) -> None:
     """The values are those of the table, after the place of the reset's, which no table has."""
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "set"))
@@ -222,7 +222,7 @@ def test_fields_cut_the_space(tmp_path: Path, monkeypatch: Any) -> None:
     assert loaded[0].observations["pose"]["x"].dtype == np.float32
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_what_minari_cannot_hold_is_named(tmp_path: Path, capsys: Any) -> None:
     """Before any work, in one line."""
     recorded("oddities", tmp_path / "odd.tape")

@@ -111,7 +111,7 @@ def test_numpy_gives_pairs(data: Any, runs: Any) -> None:
     assert pairs["truncated"].tolist() == ([False] * (TICKS - 1) + [True]) * 3
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_numpy_gives_records_with_what_is_missing(data: Any, runs: Any) -> None:
     """Numbers with missing values are masked arrays; missing texts are None."""
     events = data.table("events").numpy()
@@ -190,7 +190,7 @@ def test_a_split_has_whole_runs(data: Any) -> None:
 
 
 @pytest.mark.parametrize(("file_format", "long"), [("parquet", False), ("arrow", True)])
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_without_files_it_is_the_same(runs: Any, tmp_path: Path, file_format: str, long: bool) -> None:  # noqa: FBT001
     """Compare all tables batch by batch with those of files."""
     made = extracted(runs[:2], file_format, tmp_path / "set", TABLES, long=long)

@@ -64,7 +64,7 @@ def truth(runs: Any, name: str, ticks: range) -> list[np.ndarray]:
     return [live[tick][2][name] for _, live in runs for tick in ticks]
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_zarr_holds_what_the_live_runs_had(runs: Any, tmp_path: Path) -> None:
     """Dtypes, shapes and values are kept; lists are stored as concatenated items and lengths."""
     extracted(runs, tmp_path / "set").verify()
@@ -86,7 +86,7 @@ def test_zarr_holds_what_the_live_runs_had(runs: Any, tmp_path: Path) -> None:
     assert root.metadata.consolidated_metadata is None
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_xarray_opens_each_split(runs: Any, tmp_path: Path) -> None:
     """xarray opens it by the names of its dimensions, without a warning."""
     xarray = pytest.importorskip("xarray")
@@ -127,7 +127,7 @@ def test_it_is_cut_into_shards(runs: Any, tmp_path: Path) -> None:
     assert (flag.chunks, flag.shards) == ((99,), (99,))  # No more than there are rows.
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_the_bytes_are_the_same_for_any_number_of_jobs(runs: Any, tmp_path: Path) -> None:
     found = []
     for jobs in (1, 2):

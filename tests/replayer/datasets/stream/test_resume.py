@@ -65,7 +65,7 @@ def interrupted(path: Path, wanted: Mapping[str, Any], count: int) -> tuple[list
     ids=["tapes", "rows", "bytes", "all"],
 )
 @pytest.mark.parametrize(("name", "wanted"), [("walkers", WALKERS), ("herd", HERD)], ids=["walkers", "herd"])
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_the_rest_equals_that_of_an_iteration_without_interruption(
     folder: Path, name: str, wanted: Mapping[str, Any], order: Mapping[str, Any], batch: int | None
 ) -> None:

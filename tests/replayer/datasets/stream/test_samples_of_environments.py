@@ -28,7 +28,7 @@ def extracted(path: Path, name: str) -> dict[str, Any]:
 
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("name", ["cart", "camera", "autoreset", "next_step", "parallel", "turns"])
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_samples_are_the_rows_of_the_table(name: str, tmp_path: Path) -> None:
     """In order without shuffling; each exactly once with it, in parts that begin within episodes."""
     recorded(name, tmp_path / "run.tape")
@@ -49,7 +49,7 @@ def test_samples_are_the_rows_of_the_table(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("name", ["cart", "camera", "autoreset", "next_step", "parallel", "turns"])
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_transitions_continue_where_they_were(name: str, tmp_path: Path) -> None:
     """The rest of an interrupted epoch is that of an uninterrupted one; the length of single environments is known."""
     recorded(name, tmp_path / "run.tape")

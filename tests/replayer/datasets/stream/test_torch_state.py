@@ -66,7 +66,7 @@ def as_worker(number: int, count: int, data: Any) -> Iterator[None]:
 @pytest.mark.parametrize("same_order", [False, True])
 @pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS)
 @pytest.mark.parametrize("workers", [0, 3])
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_each_process_continues_where_it_was(
     path: Path, workers: int, order: Mapping[str, Any], *, same_order: bool
 ) -> None:
@@ -212,7 +212,7 @@ class Tallied(Walkers):
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_torchdata_resumes_a_shuffled_epoch_from_keyframes(tmp_path: Path, workers: int, monkeypatch: Any) -> None:
     """Only the pieces whose rows wait in the buffers are simulated again, in this process and in workers."""
     ticks, rest = 600, 10

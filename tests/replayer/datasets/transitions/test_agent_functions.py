@@ -68,7 +68,7 @@ BARE = {"state": bare(Pond), "saved": BareSavingPond, "object": bare(Cart)}
 
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_functions_give_the_rows_of_the_loop(name: str, tmp_path: Path, monkeypatch: Any) -> None:
     """By default transitions, and the actions as a table with columns; in two processes, and without files."""
     monkeypatch.setattr("replayer.datasets.plan.PART_TICKS", 20)

@@ -32,7 +32,7 @@ CASES: dict[str, tuple[Callable[[Path], list[Row]], Callable[[], Any]]] = {
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("jobs", [1, 2])
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_every_row_equals_the_one_of_a_loop(name: str, jobs: int, tmp_path: Path, monkeypatch: Any) -> None:
     """Over many parts, in one process and in two: transitions by default, and the actions as a table with columns."""
     monkeypatch.setattr("replayer.datasets.plan.PART_TICKS", 20)
@@ -170,7 +170,7 @@ WRONG: list[tuple[str, Any, str]] = [
 
 
 @pytest.mark.parametrize(("name", "value", "message"), WRONG)
-@pytest.mark.share(0.3)
+@pytest.mark.share(0.22)
 def test_a_wrong_return_is_refused_in_one_line(name: str, value: Any, message: str, tmp_path: Path) -> None:
     recorded_pond(tmp_path / "run.tape", Pond)
     with pytest.raises(ExtractionError, match=message) as caught:
@@ -179,7 +179,7 @@ def test_a_wrong_return_is_refused_in_one_line(name: str, value: Any, message: s
     assert [path.name for path in tmp_path.iterdir()] == ["run.tape"]
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_methods_that_raise_change_the_state_or_take_other_arguments_are_named(tmp_path: Path) -> None:
     path = tmp_path / "run.tape"
     recorded_pond(path, Pond)

@@ -30,7 +30,7 @@ SETTINGS += [
 @pytest.mark.share(0.18)
 @pytest.mark.parametrize("jobs", [1, 2])
 @pytest.mark.parametrize(("name", "settings"), SETTINGS, ids=str)
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_every_transition_equals_the_one_of_the_loop(
     name: str, settings: Any, jobs: int, tmp_path: Path, monkeypatch: Any
 ) -> None:

@@ -111,7 +111,7 @@ QUICK = ["cart", "lake", "autoreset", "camera", "parallel", "turns", "next_step"
 
 @pytest.mark.parametrize("proof", ["ticks", "sampled"])
 @pytest.mark.parametrize("name", ["camera", "parallel", "turns", "next_step", "same_step", "disabled", "cameras"])
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_dicts_agents_and_vectors_go_the_quick_way(name: str, proof: str, tmp_path: Path, monkeypatch: Any) -> None:
     """Dicts of arrays that the environment writes in place, options of resets, agents, and vectors of environments."""
     monkeypatch.setattr("replayer.datasets.plan.PART_TICKS", 60)
@@ -123,7 +123,7 @@ def test_dicts_agents_and_vectors_go_the_quick_way(name: str, proof: str, tmp_pa
     ensure_rows(made.table("transitions").to_arrow(), rows)
 
 
-@pytest.mark.share(0.3)
+@pytest.mark.share(0.22)
 @pytest.mark.parametrize(
     ("name", "wanted"),
     [

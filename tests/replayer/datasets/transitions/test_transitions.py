@@ -195,7 +195,7 @@ def changeable(path: Path, count: int, *, raising: bool = False) -> list[dict[st
     return rows
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_column_that_comes_late_or_grows_is_found(tmp_path: Path, monkeypatch: Any) -> None:
     """The first steps do not show it: all steps are replayed once, and the files that were begun are made again."""
     monkeypatch.setattr("replayer.datasets.plan.PART_TICKS", 50)
@@ -258,7 +258,7 @@ def test_the_spaces_are_on_the_tape_and_in_the_manifest(tmp_path: Path) -> None:
     json.loads((tmp_path / "set" / "manifest.json").read_text(), parse_constant=pytest.fail)
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_tape_of_before_is_extracted_in_the_same_way(tmp_path: Path, monkeypatch: Any) -> None:
     """One without spaces: those of the rebuilt environment take their place."""
     monkeypatch.setattr("sim.adapters.gymnasium.adapter.describe_env", lambda _: {})
@@ -349,7 +349,7 @@ def test_runs_are_split_whole_and_seeds_may_be_large(tmp_path: Path) -> None:
     assert sorted([*train["seed"], *test["seed"]]) == [0, 1, 3, 2**63 + 2]
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_other_readers_see_the_same(tmp_path: Path) -> None:
     """polars, duckdb and pandas, images with their shape, from Parquet and from Arrow."""
     polars, duckdb, pandas = (pytest.importorskip(name) for name in ("polars", "duckdb", "pandas"))

@@ -58,7 +58,7 @@ def verify(world: Any = Wrong) -> Path:
     return path
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_a_users_folder_of_the_same_name_stays_as_it_is(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -78,7 +78,7 @@ def test_a_users_folder_of_the_same_name_stays_as_it_is(
     assert {path.name for path in Path("run.desync-29-4").iterdir()} == DUMP_FILES
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_the_same_dump_again_is_no_second_one() -> None:
     """The same finding reuses its dump, with or without notes in it; another finding of that tick gets a new name."""
     assert verify() == Path("run.desync-29")
@@ -95,7 +95,7 @@ def test_the_same_dump_again_is_no_second_one() -> None:
     assert {name: files(Path())[name] for name in before} == before
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_dump_that_was_killed_is_cleared_away_by_the_next() -> None:
     """Half a dump of a dead process is removed, except files that the process did not write."""
     ready, go = os.pipe()

@@ -48,7 +48,7 @@ class Wrong(Walkers):
             self.state["y"][7] ^= 4
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_dump_reproduces_the_bad_tick_alone() -> None:
     """Its first keyframe is the agreed state before the tick; verifying it needs one step."""
     with Recorder("run.tape", Walkers(), keyframe_interval_ticks=10) as tape:
@@ -70,7 +70,7 @@ def test_a_dump_reproduces_the_bad_tick_alone() -> None:
         assert (place.tick, state.snapshot(place).hash()) == (29, report.findings[0].actual_hash)
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_a_dump_has_the_sections_that_others_kept() -> None:
     """A camera or a script may be the cause: dumps of a replay and of a live peer have those of the tick (002)."""
     camera = {"x": 0}

@@ -70,7 +70,7 @@ def desync(name: str = "run.tape") -> VerificationReport:
     return report
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_every_file_of_the_dump_names_values_by_path() -> None:
     """The report, the table and both JSON files; of the states, everything can be read."""
     dump = desync().dump_path
@@ -99,7 +99,7 @@ def test_every_file_of_the_dump_names_values_by_path() -> None:
     ]
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_two_dumps_are_compared_by_path(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """The states of their ticks, in values and order."""
     first = desync().dump_path
@@ -116,7 +116,7 @@ def test_two_dumps_are_compared_by_path(capsys: pytest.CaptureFixture[str], monk
     ]
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_notebooks_and_json_name_values_by_path() -> None:
     """The summary of a verification, and its facts for programs."""
     report = desync()

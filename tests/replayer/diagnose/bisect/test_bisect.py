@@ -74,7 +74,7 @@ def twelve_commits(history: History) -> dict[str, str]:
     return ids
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_the_first_bad_commit_is_named_with_its_tick_and_values(
     capsys: pytest.CaptureFixture[str], history: History, temporary: Path
 ) -> None:
@@ -174,7 +174,7 @@ sys.meta_path.append(Finder())
 
 @pytest.mark.share(0.5)
 @pytest.mark.parametrize("as_installed", ["--path", "PYTHONPATH", "pth", "finder"])
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_modules_in_src_are_those_of_the_commit(
     capsys: pytest.CaptureFixture[str],
     history: History,
@@ -324,7 +324,7 @@ def test_uncommitted_changes_stay_and_are_noted(capsys: pytest.CaptureFixture[st
 
 
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_an_interrupt_leaves_no_work_tree(history: History, temporary: Path, sent: signal.Signals, code: int) -> None:
     """While a simulation runs that never ends; its process ends as well."""
     pid_file = history.folder.parent / "pid"

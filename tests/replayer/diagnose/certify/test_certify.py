@@ -206,7 +206,7 @@ def test_a_factor_is_judged_by_the_present_environment_and_not_by_the_tape(outco
     assert certifying._judge(base, reports)["threads"] == verdict
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_simulation_that_differs_in_each_run_blames_no_factor(capsys: Any) -> None:
     """A simulation that reads the clock differs in the same environment as well: no factor is judged."""
     record("Clock")

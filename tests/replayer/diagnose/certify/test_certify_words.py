@@ -98,7 +98,7 @@ def offset_of(kind: int, tick: int = 0) -> int:
         )
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_damaged_tape_is_not_certified_to_be_the_same_everywhere(capsys: Any) -> None:
     """Ticks 16 to 20 cannot be read: the cells, the last lines, the certificate and --check report it; exit code 4."""
     record("Plain")
@@ -123,7 +123,7 @@ def test_a_damaged_tape_is_not_certified_to_be_the_same_everywhere(capsys: Any) 
     assert (code, json.loads(output)["same_everywhere"]) == (4, False)
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_tape_without_a_seal_is_the_same_everywhere_and_reported_as_not_sealed(capsys: Any) -> None:
     """All ticks are there: exit code 3, from --check as well."""
     record("Plain")

@@ -150,7 +150,7 @@ class OneWriter(Phased):
         self.phases = first, Phase("middle", write), third
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_the_only_phase_that_writes_a_field_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     """Also without hashes of phases; if several phases write it, all are named."""
     record("a.tape", OneWriter(0))

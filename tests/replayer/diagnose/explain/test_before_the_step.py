@@ -327,7 +327,7 @@ def cause_of(name: str) -> Cause:
 
 
 @pytest.mark.parametrize("name", ["TakesFirst", "Loops"])
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_the_order_of_a_set_is_shown_in_both(name: str) -> None:
     """As a plain loop gives it."""
     cause = cause_of(name)
@@ -355,7 +355,7 @@ def test_other_members_are_not_called_another_order() -> None:
     assert (cause.kind, cause.place.line, cause.orders) == ("outside", marked("LosesOne"), [])
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_line_of_save_is_not_the_cause_of_what_an_inner_object_kept() -> None:
     """The search goes on into the object that save() reads."""
     cause = cause_of("Echo")
@@ -382,7 +382,7 @@ def test_a_value_is_shown_as_it_is_after_the_whole_statement() -> None:
     assert (cause.value.first, cause.value.second) == (str(15 + 15), str(15 + 25))
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_time_is_compared_by_its_value() -> None:
     """And so its line is the cause, and not the one that reads it."""
     cause = cause_of("Clock")

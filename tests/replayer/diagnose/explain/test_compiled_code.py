@@ -177,7 +177,7 @@ def test_a_method_that_refuses_views_is_named_with_its_line() -> None:
 
 
 @pytest.mark.parametrize("name", ["Functions", "Method"])
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_nothing_of_the_tracing_is_shown(name: str) -> None:
     """The state and its fields have the names of the user's classes in every trace."""
     step = traced("calls_of_c", name)

@@ -569,7 +569,7 @@ ONE_IN_TWO = [  # The zoo has faults of these kinds, too.
 
 
 @pytest.mark.parametrize("fault", ONE_IN_TWO)
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_a_planted_fault_is_named_at_its_line(capsys: Any, fault: Fault) -> None:
     """Exit code 1, the right first tick and field, and the faulty line of the right file."""
     arguments = []
@@ -599,7 +599,7 @@ def test_a_planted_fault_is_named_at_its_line(capsys: Any, fault: Fault) -> None
         assert (cause["value"]["ulp_max"] in (1, 2, 3)) == (fault.operation == "np.exp")
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_the_screen_names_tick_field_operation_line_and_elements(capsys: Any) -> None:
     """The screen: the operation, the line with its text, elements and ULPs, the variants, and the recorded one."""
     if not simd_switch():
@@ -656,7 +656,7 @@ def test_a_state_that_no_variant_gives_is_reported_without_a_cause(capsys: Any) 
     ]
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_step_that_notices_the_array_views_is_traced_by_its_lines(capsys: Any) -> None:
     """The traced step gives the same state as the untraced one because arrays are not watched; a note reports that."""
     code, facts = explain(capsys, "picky", "--code", "other", "--tick", "25")
@@ -666,7 +666,7 @@ def test_a_step_that_notices_the_array_views_is_traced_by_its_lines(capsys: Any)
     assert any("only lines were watched" in note for note in facts["notes"])
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_step_that_notices_the_tracing_gets_a_note(capsys: Any) -> None:
     """If even watching lines changes the step, a note reports it, and the hashes are those of the untraced step."""
     code, facts = explain(capsys, "shy", "--tick", "25", "--env", "PYTHONHASHSEED=5")
@@ -676,7 +676,7 @@ def test_a_step_that_notices_the_tracing_gets_a_note(capsys: Any) -> None:
     assert any("tracing changes the result of the step" in note for note in facts["notes"])
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_a_simulation_that_saves_its_state_is_explained_by_its_objects(capsys: Any) -> None:
     """It has no fields before the step is over; a long list of objects leads to the line."""
     code, facts = explain(capsys, "saver", "--code", "other", "--tick", "25")
@@ -686,7 +686,7 @@ def test_a_simulation_that_saves_its_state_is_explained_by_its_objects(capsys: A
     assert (facts["cause"]["kind"], facts["cause"]["line"]) == ("edited", faulty_line(SAVER))
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_an_exception_on_one_variant_is_a_difference(capsys: Any) -> None:
     """One variant raises: the error is reported, and the line where the two diverge."""
     code, facts = explain(capsys, "raiser", "--code", "other", "--tick", "25")

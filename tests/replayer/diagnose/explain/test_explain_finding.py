@@ -134,7 +134,7 @@ def test_verified_ticks_are_not_verified_again(module: Any) -> None:
         assert [difference.field for difference in explanation.known_fields] == ["x"]
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_an_intact_tape_is_verified_once_by_each_variant(module: Any) -> None:
     """In this process and with two other hash seeds: as many processes as there are intervals, each time."""
     how: dict[str, Any] = {"sim": "finding_variants:Plain", "factory": module.Plain}
@@ -164,7 +164,7 @@ def test_a_step_that_ends_its_process_is_one_line(capfd: Any) -> None:
 
 
 @pytest.mark.usefixtures("module")
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_the_prints_of_a_simulation_are_not_part_of_the_output() -> None:
     """In a separate process, whose standard output is a pipe that the processes of the steps share."""
     program = "import sys, replayer.commands.main as it; sys.argv[0] = 'replay'; it.main()"
@@ -205,7 +205,7 @@ def test_the_dump_of_verify_is_explained(capsys: Any, monkeypatch: pytest.Monkey
     assert_one_line(capsys.readouterr(), "late.desync-28 is the dump of tick 28, got --tick 27")
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 @pytest.mark.usefixtures("module")
 def test_a_dump_without_its_tape_is_explained_by_its_reproduction(capsys: Any) -> None:
     """Another tape at the path is not taken for it."""

@@ -196,7 +196,7 @@ def test_objects_are_shown_by_the_parts_that_differ(capsys: Any) -> None:
     assert "a Unit" not in out
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_change_in_a_late_turn_of_a_loop_over_many_objects_is_found(capsys: Any) -> None:
     """The list is not read in each turn, as that would take seconds."""
     cause = explained(capsys, "Legion")
@@ -261,7 +261,7 @@ def test_texts_of_generators_differ_as_soon_as_they_drew(make: Any) -> None:
     assert "…" not in before
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_a_failure_of_the_present_variant_has_no_label(capsys: Any) -> None:
     """Without --env and --code, the message begins with the error."""
     record("Raising")

@@ -101,7 +101,7 @@ DRAWN = ("ReadsClock", "ReadsImportedClock", "DrawsUuid", "DrawsSecret", "DrawsR
 
 @pytest.mark.sample(4)
 @pytest.mark.parametrize("name", CHANGES)
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_what_changed_since_the_recording_is_named_with_its_line(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before the change everything is as recorded, and nothing is a difference."""
     locale.setlocale(locale.LC_ALL, "C")
@@ -124,7 +124,7 @@ def test_what_differs_from_run_to_run_is_named_and_not_compared(name: str) -> No
     assert [one.result for one in compared(getattr(curious_worlds, name)())] == ["not compared"]
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_step_that_reads_nothing_has_no_reads() -> None:
     record("Sound")
     assert compared(curious_worlds.Sound()) == []
@@ -137,7 +137,7 @@ def test_what_was_not_noted_is_said_to_be(monkeypatch: pytest.MonkeyPatch) -> No
     assert (only.result, only.found) == ("not noted", "the recording did not note it")
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_code_that_cannot_bear_replaced_functions_is_watched_without_them() -> None:
     with Recorder("run.tape", Compiling(), trial_ms=TRIAL_MS) as tape:
         tape.step()

@@ -87,7 +87,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         sys.modules.pop(f"threads_{name}", None)
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_note_says_that_lines_of_threads_which_the_step_starts_are_not_traced(capsys: Any) -> None:
     """The line that starts the thread is then the last one that is known."""
     with Recorder("run.tape", importlib.import_module("threads_in_the_step").Sim(), trial_ms=0) as tape:

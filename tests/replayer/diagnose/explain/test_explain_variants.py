@@ -147,7 +147,7 @@ def test_a_tape_with_hash_seed_0_is_tried_with_other_seeds(
     assert sides["B"]["environment"] == {"PYTHONHASHSEED": "1"}
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_requested_variants_have_one_seed(capsys: Any) -> None:
     """A variable without effect makes no difference, with any seed of the recording."""
     record("Sets", "sets.tape", PYTHONHASHSEED="0")
@@ -273,7 +273,7 @@ def test_the_phase_in_which_two_variants_diverge_is_named_without_hashes_of_phas
     assert f"some_variants.py:{line_of('PhasedKept')} in PhasedKept.sum" in output
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_a_folder_without_the_code_is_refused(capsys: Any) -> None:
     """No module of the simulation is imported from there, not even if the present code lies below it: exit code 2."""
     record_blocks()

@@ -280,8 +280,8 @@ def place(name: str) -> str:
         ("Market", 1, "order of self.present"),  # Objects are paired in the order in which the loop reaches them.
     ],
 )
-@pytest.mark.share(0.35)
-@pytest.mark.seldom(0.22)
+@pytest.mark.share(0.22)
+@pytest.mark.seldom(0.15)
 def test_the_line_and_what_it_reads_are_named(name: str, tick: int, words: str, capsys: Any) -> None:
     """The first place after the cause is the marked line."""
     text = explained(name, tick, capsys).partition("cause:")[2]
@@ -290,7 +290,7 @@ def test_the_line_and_what_it_reads_are_named(name: str, tick: int, words: str, 
     assert words in text
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_setting_that_is_proved_is_not_said_to_be_unknown(capsys: Any) -> None:
     """The line reads a list of objects, of which not all was seen; the setting of the process is the cause."""
     text = explained("Bank", 5, capsys)

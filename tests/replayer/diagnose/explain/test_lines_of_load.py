@@ -182,7 +182,7 @@ def test_an_array_as_the_first_argument_of_a_function_is_seen(capsys: Any) -> No
     assert [value["name"] for value in cause["outside"]] in (["self.engine"], ["self.h"])
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_lines_of_other_threads_are_not_seen_and_nothing_is_claimed_of_them(capsys: Any) -> None:
     """The line that starts the thread is where a difference is seen first; it is not called the cause."""
     printed = explained("Threads", capsys, 1, as_json=False)

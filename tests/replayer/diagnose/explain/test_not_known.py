@@ -153,7 +153,7 @@ def test_without_a_variant_that_ran_none_is_said_to_agree(module: Any, capsys: A
     assert_one_line(capsys.readouterr(), "tick 15: no variant reached the step: ")
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_negative_results_of_check_and_certify_are_printed(module: Any, capsys: Any) -> None:
     """Another version of the code was recorded: neither an environment nor hidden state explains it."""
     record(module.Plain())
@@ -168,7 +168,7 @@ def test_negative_results_of_check_and_certify_are_printed(module: Any, capsys: 
     assert hidden["found"].startswith("20 ticks from the start, ")
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_what_check_finds_is_printed_as_a_finding(module: Any, monkeypatch: Any, capsys: Any) -> None:
     """A clock was read: all variants of today agree, and the test of the simulation moves the clock."""
     with monkeypatch.context() as patched:
@@ -182,7 +182,7 @@ def test_what_check_finds_is_printed_as_a_finding(module: Any, monkeypatch: Any,
     assert "proved" in hidden["found"]
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_an_environment_that_gives_the_recorded_state_leads_to_the_line(module: Any, capsys: Any) -> None:
     """The tape was recorded as on a processor with fewer features, which it does not note."""
     if not features():
@@ -200,7 +200,7 @@ def test_an_environment_that_gives_the_recorded_state_leads_to_the_line(module: 
     assert facts["tested"] == []
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_an_environment_that_cannot_be_run_is_noted(module: Any) -> None:
     """One of two that run side by side: the other one is tried, too."""
     record(module.Plain())
@@ -219,7 +219,7 @@ def test_an_environment_that_cannot_be_run_is_noted(module: Any) -> None:
     )
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_a_difference_that_no_variant_shows_is_searched_for_hidden_state(module: Any) -> None:
     """Environments were not tried, and nothing is said of them."""
     record(module.Plain())
@@ -229,7 +229,7 @@ def test_a_difference_that_no_variant_shows_is_searched_for_hidden_state(module:
     assert (hidden.cause, hidden.suspicious) == (HIDDEN, False)
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 @pytest.mark.parametrize("starts", [(0, None), (None, None)])
 def test_a_search_refutes_nothing_that_the_variants_show(
     module: Any, monkeypatch: pytest.MonkeyPatch, starts: tuple[int | None, ...]

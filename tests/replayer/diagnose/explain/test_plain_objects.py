@@ -97,7 +97,7 @@ def test_a_count_of_a_class_is_named(name: str, field: str, values: tuple[str, s
     assert not [name for name in named if name.startswith("graph.")]
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_values_that_differ_are_shown_by_paths(capsys: Any) -> None:
     """Of the tick's two states, and not the fields of the arena that hold them."""
     explained("Numbered", capsys)

@@ -70,7 +70,7 @@ def test_a_first_step_that_raises_after_a_restore_alone_is_a_desync(capsys: pyte
 
 
 @pytest.mark.usefixtures("tape")
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_a_first_step_that_always_raises_does_not_fit(capsys: pytest.CaptureFixture[str]) -> None:
     """One line each, without a cause."""
     for command in ("verify", "explain"):

@@ -132,7 +132,7 @@ def explained(name: str, **options: Any) -> Explanation:
         ("Registered", "swapped_game.greet", "the function greet"),
     ],
 )
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_function_that_the_step_replaced_is_named(name: str, value: str, first: str) -> None:
     """At the line that calls it, with what both variants have in its place."""
     explanation = explained(name)
@@ -146,7 +146,7 @@ def test_a_function_that_the_step_replaced_is_named(name: str, value: str, first
     assert [(one.name, one.first) for one in cause.outside] == [(value, first)]
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_an_edited_default_is_not_called_hidden_state(tmp_path: Path) -> None:
     """The line of the definition differs in the two versions: that is named."""
     old = tmp_path / "old"

@@ -67,7 +67,7 @@ def found(name: str) -> tuple[Cause, list[DifferingIdentity]]:
     return cause, list(differing_identities(lived.identities, restored.identities))
 
 
-@pytest.mark.share(0.3)
+@pytest.mark.share(0.22)
 @pytest.mark.parametrize("defect", VALUES, ids=lambda defect: defect.program)
 def test_the_line_reads_what_was_lost(defect: Defect) -> None:
     """Hidden state, by its name."""
@@ -78,7 +78,7 @@ def test_the_line_reads_what_was_lost(defect: Defect) -> None:
     assert identities == []
 
 
-@pytest.mark.share(0.4)
+@pytest.mark.share(0.22)
 @pytest.mark.parametrize("defect", IDENTITIES, ids=lambda defect: defect.program)
 def test_the_line_changes_an_object_with_two_names(defect: Defect) -> None:
     """In one of the two only."""

@@ -57,7 +57,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     sys.modules.pop("saved_arena", None)
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_the_line_of_the_step_is_named_for_a_field_of_save(capsys: Any) -> None:
     """Each field that differs has the line that changed what save() returns as it; those that do not differ have none."""
     assert run(replayer.commands.main.main, "explain run.tape --sim saved_arena:Edited --tick 1") == 1

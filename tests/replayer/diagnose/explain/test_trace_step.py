@@ -280,7 +280,7 @@ def fall(self):
 """
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_a_step_that_fills_the_stack_is_not_called_non_deterministic(tmp_path: Path) -> None:
     """It gives the same state whenever it is called from the same depth; the line that catches the error is named."""
     simulation = load(tmp_path, "falls", FALLS)

@@ -77,7 +77,7 @@ def test_a_violation_lists_values(states: tuple[Snapshot, Snapshot]) -> None:
     assert differing_paths(states[0], states[0], ["graph.groups"]) == ("how its objects are saved",)
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_the_command_prints_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -9,7 +9,7 @@ from replayer.diagnose.hidden_state.report import SyncReport, report_lines
 
 from restoring_programs import DEFECTS, FOLDER, OTHER_DEFECTS, SOUND, Defect, marked_line, program
 
-pytestmark = pytest.mark.share(0.3)
+pytestmark = pytest.mark.share(0.22)
 ALL_DEFECTS = [*DEFECTS, *OTHER_DEFECTS]
 
 

@@ -265,7 +265,7 @@ PLANTED = {
 
 @pytest.mark.parametrize("name", PLANTED)
 @pytest.mark.sample(1)
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_what_two_parties_differ_in_is_named(capsys: pytest.CaptureFixture[str], name: str) -> None:
     """The tick, the line, and the one difference that alone turns each party into the other."""
     planted = PLANTED[name]

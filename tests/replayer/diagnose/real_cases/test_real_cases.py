@@ -96,7 +96,7 @@ def case(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
     return f"real_programs.{name}:make", wanted
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_the_value_and_the_line_are_named(case: tuple[str, Case], capsys: Any) -> None:
     """The recording verifies nowhere, since no state can hold what a step reads; the commands say which."""
     sim, wanted = case

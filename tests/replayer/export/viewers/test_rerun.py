@@ -238,7 +238,7 @@ def test_without_the_package_it_is_named(
     assert_one_line(capsys.readouterr(), missing_package("writing Rerun files", "rerun-sdk", "rerun"))
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_full_disk_is_reported(shapes: tuple[Path, Live], tmp_path: Path) -> None:
     """If the file cannot grow to its end: one line and exit code 2, soon, and no file is left."""
     command = f"ulimit -f 40; exec {sys.executable} -c 'import replayer.commands.main; replayer.commands.main.main()' "

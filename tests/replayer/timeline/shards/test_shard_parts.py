@@ -32,7 +32,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_the_whole_state_is_in_the_tapes_of_its_shards(recorded: Path) -> None:
     """The arena of one process, at every tick, and no shard differs from it."""
     parts = ShardParts.beside(recorded)
@@ -61,7 +61,7 @@ def faulty(shard: int, tick: int) -> Callable[[Any], Any]:
     return faulty_piece
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_desync_names_its_shard(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -65,7 +65,7 @@ def values(board: Board) -> Any:
 
 @pytest.mark.parametrize("mode", ["events", "changes"])
 @pytest.mark.parametrize("kind", MAKES)
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_every_tick_is_the_truth(kind: str, mode: str, tmp_path: Path) -> None:
     game = recorder.record(Board(kind), tmp_path / "board.tape", step="step", mode=mode, keyframe_interval_ticks=12,
                            quiet=True, trial_ms=0)  # fmt: skip

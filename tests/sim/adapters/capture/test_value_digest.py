@@ -379,7 +379,7 @@ if __name__ == "__main__": main()
 """
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_digest_is_the_same_in_every_process(tmp_path: Path) -> None:
     """Under other hash seeds, and for a class of the main program that is imported elsewhere."""
     (tmp_path / "game_of_test.py").write_text(PROGRAM)

@@ -74,7 +74,7 @@ class Changing(Seen):
 
 
 @pytest.mark.parametrize("make", [Seen, Changing])
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_what_a_seek_restores_is_the_dict_that_was_returned(make: Any, tmp_path: Path) -> None:
     """Values, types and the order of the keys, also of a run that continues; no step is found wrong."""
     path = tmp_path / "run.tape"

@@ -174,7 +174,7 @@ def test_mistakes_on_the_command_line_are_one_line(
     assert len(capsys.readouterr().err.splitlines()) == 1
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_without_the_adapters_package_frames_hashes_and_keyframes_are_shown(tmp_path: Path) -> None:
     """One line names the missing package; the fields of a keyframe are shown without it."""
     record_episodes(tmp_path / "run.tape")

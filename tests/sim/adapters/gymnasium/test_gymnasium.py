@@ -324,7 +324,7 @@ def test_a_state_that_cannot_be_saved_is_refused_by_name_with_the_options(tmp_pa
     env.close()
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_with_inputs_only_a_seek_repeats_the_actions_since_the_reset(tmp_path: Path) -> None:
     """The level is on the tape; every tick is restored exactly, in any order, by fresh and used instances."""
     results = record_run(

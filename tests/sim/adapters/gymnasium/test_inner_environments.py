@@ -63,7 +63,7 @@ class Objectives(Inner):
 
 
 @pytest.mark.parametrize("interval", [1, 5, 300])
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_an_environment_in_an_attribute_is_restored(tmp_path: Path, interval: int) -> None:
     """At every tick, backwards and in any order; the announcement names it."""
     path, env = tmp_path / "run.tape", Outer()
@@ -83,7 +83,7 @@ def test_an_environment_in_an_attribute_is_restored(tmp_path: Path, interval: in
     assert run.verify().ok
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_reward_of_several_numbers_is_recorded(tmp_path: Path) -> None:
     """Each step's reward comes back; the return of an episode is the sum of all its numbers."""
     path = tmp_path / "run.tape"

@@ -50,7 +50,7 @@ def values(env: Any) -> Any:
     return env.history, env.counts, env.nested["random"].getstate()
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_values_that_can_be_saved_and_outlive_a_reset_are_restored(tmp_path: Path) -> None:
     """Lists, iterators and generators in containers; in any order of seeks, by fresh and by used instances."""
     path, seen = recorded(tmp_path, traps.History, values)
@@ -84,7 +84,7 @@ def test_a_variable_around_a_function_that_outlives_a_reset_does_not_verify(tmp_
 
 
 @pytest.mark.parametrize("kind", [traps.Unsavable, traps.Cools, traps.Entangled, traps.Grows])
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_what_a_reset_makes_again_verifies(
     tmp_path: Path, kind: Any, capsys: pytest.CaptureFixture[str], recwarn: pytest.WarningsRecorder
 ) -> None:
@@ -157,7 +157,7 @@ def test_the_trial_names_what_outlives_a_reset(tmp_path: Path, kind: Any, named:
 
 
 @pytest.mark.tried
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_the_trial_names_a_value_that_no_run_repeats(tmp_path: Path) -> None:
     """Such as a time; nothing is said of a restore."""
     with pytest.warns(

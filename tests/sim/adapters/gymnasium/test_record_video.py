@@ -28,7 +28,7 @@ def filmed(env: Any, folder: Path) -> Any:
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Of pygame and moviepy, about each other.
 @pytest.mark.sample(1)
 @pytest.mark.parametrize("is_outside", [True, False])
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_video_and_a_tape(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_outside: bool) -> None:  # noqa: FBT001
     """There is a video for each episode; the tape replays, and the picture is not part of the state."""
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")

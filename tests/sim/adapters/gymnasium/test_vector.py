@@ -73,7 +73,7 @@ def drive(envs: Any, steps: int, seed: int) -> list[bytes]:
 
 
 @pytest.mark.parametrize("name", VECTORS)
-@pytest.mark.share(0.3)
+@pytest.mark.share(0.22)
 def test_a_recorded_vector_is_the_vector_and_each_seek_is_right(tmp_path: Path, name: str) -> None:
     """The truth is a second vector that runs alongside without a recorder."""
     make, path = VECTORS[name], tmp_path / "run.tape"

@@ -50,7 +50,7 @@ def image(board: Any) -> Any:
     return list(board.cells), board.moves, board.draws.getstate(), list(board.refused)
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_loop_that_catches_invalid_moves_is_recorded_completely(tmp_path: Path) -> None:
     """Attempts that changed nothing, and attempts that changed something, are ticks with their exception."""
     plain, source = Board(), random.Random(1)
@@ -222,7 +222,7 @@ def environment(kind: str) -> Callable[[], Any]:
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("level", ["exact", "inputs_only"])
 @pytest.mark.parametrize("kind", ["bare", "wrapped", "cart pole"])
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_invalid_actions_of_an_environment(kind: str, level: str, tmp_path: Path) -> None:
     """Caught, with steps or a reset after them: results, episodes and every tick are those of a plain run."""
     make = environment(kind)

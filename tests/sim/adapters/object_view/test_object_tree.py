@@ -218,7 +218,7 @@ def test_a_state_without_objects_has_no_tree() -> None:
     assert tree_of(State(Schema(Field("x", "i8"))).snapshot()) is None
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_damaged_states_are_refused_or_shown() -> None:
     """What a tape holds is not trusted: no other error than those that are documented."""
     battle = Battle()

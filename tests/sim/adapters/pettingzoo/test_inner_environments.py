@@ -65,7 +65,7 @@ class Outer(Inner):
 
 
 @pytest.mark.parametrize("interval", [1, 5, 300])
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_an_environment_in_an_attribute_is_restored(tmp_path: Path, interval: int) -> None:
     """At every tick, backwards and in any order."""
     path, env = tmp_path / "run.tape", Outer()

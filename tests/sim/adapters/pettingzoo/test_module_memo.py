@@ -32,7 +32,7 @@ def as_in_a_new_process() -> None:
         table.clear()
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_seek_in_a_new_process_plays_on(tmp_path: Path) -> None:
     """Boards and observations are those that a plain loop kept; without the tables the next action was a KeyError."""
     seen: list[tuple[str, Any]] = []

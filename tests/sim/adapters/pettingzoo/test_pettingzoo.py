@@ -194,7 +194,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", ["tictactoe", "catch"])  # All of them in the long one.
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_restored_environment_continues_as_the_live_one_did(name: str, tmp_path: Path) -> None:
     """From random ticks, here and in a fresh process, observations, rewards and states are equal bit for bit."""
     prove("test_pettingzoo", name, tmp_path, steps=150, loads=4)

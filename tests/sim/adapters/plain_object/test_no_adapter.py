@@ -95,7 +95,7 @@ def prove(package: str, folder: Path, *, steps: int, loads: int) -> None:
 
 
 @pytest.mark.parametrize("package", SIMULATORS)
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_restored_simulation_continues_as_the_live_one_did(package: str, tmp_path: Path) -> None:
     """Results and the complete state are equal bit for bit."""
     prove(package, tmp_path, steps=250, loads=6)

@@ -869,7 +869,7 @@ def test_a_tape_of_a_script_is_replayed_by_the_class_of_its_module(way: tuple[st
         assert "all 13 ticks match the recording" in verified.stdout, verified.stderr
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_class_that_no_replay_can_import_is_told_at_the_start(tmp_path: Path) -> None:
     told = program(tmp_path, text=SCRIPT.replace('"run.tape"', '"session.tape"'))
     assert (

@@ -181,7 +181,7 @@ def test_names_with_equal_keys_of_random_draws() -> None:
     assert read_scenario_config({"properties": same})
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_plain_data_of_a_program() -> None:
     """Plain data that a tape can hold is accepted, even if TOML cannot hold it; anything else is refused."""
     assert read_scenario_config({"extensions": {"a": [1, 2.5, None, b"x", (1 << 64) - 1]}, "idle": {"b": True}})

@@ -226,7 +226,7 @@ def pairs_of_runs(draw: st.DrawFn) -> tuple[Run, Run]:
 
 @given(pairs_of_runs())
 @settings(max_examples=400, deadline=None)
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_against_the_definition(runs: tuple[Run, Run]) -> None:
     """The streaming comparison gives the verdict of the definition."""
     one, other = runs

@@ -323,7 +323,7 @@ def advanced(
     return " ".join(senders)
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_each_policy_by_hand() -> None:
     """Three roles that can always advance."""
     assert advanced("cooperative", 4) == "A A A A"

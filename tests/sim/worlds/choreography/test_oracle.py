@@ -58,7 +58,7 @@ def test_every_event_of_every_round_follows_the_global_type(data: st.DataObject)
 
 @settings(deadline=None, max_examples=16)
 @given(st.data())
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_protocol_without_endless_loops_ends_under_each_policy(data: st.DataObject) -> None:
     """With room for one message only; each productive step is counted, W falls to 0, and no role faults."""
     config = {

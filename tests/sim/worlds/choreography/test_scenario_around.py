@@ -180,7 +180,7 @@ def test_the_scheduler_follows_the_policy_that_the_scenario_names() -> None:
     )
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_tape_has_the_policy(tmp_path: Path) -> None:
     """The tape is verified with the scenario's policy, which gives different registers than the default."""
     loaded = load_scenario("swarm")

@@ -45,7 +45,7 @@ def configs(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @given(configs(), st.lists(st.lists(INPUTS, max_size=2), min_size=3, max_size=20))
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_every_field_follows_the_rules_at_every_tick(
     config: dict[str, Any], inputs: list[list[dict[str, Any]]]
 ) -> None:

@@ -20,7 +20,7 @@ from replayer.diagnose.explain.outside.replaced_files import replace_files
 
 from oracle.command_lines import run
 
-pytestmark = pytest.mark.share(0.3)
+pytestmark = pytest.mark.share(0.22)
 
 PROGRAMS = """
 import os
@@ -105,7 +105,7 @@ def line_of(name: str) -> int:
     return next(number for number, text in enumerate(PROGRAMS.splitlines(), 1) if text.endswith(f"# {name}"))
 
 
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_a_file_that_the_step_writes_and_reads_is_named(programs: Any, capsys: pytest.CaptureFixture[str]) -> None:
     """Where it is missing, as it was at first, the step gives the recorded state."""
     play(programs, "Log")

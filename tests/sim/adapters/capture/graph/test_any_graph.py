@@ -27,7 +27,7 @@ QUIET = settings(
 )
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_any_graph_comes_back_as_it_was() -> None:
     """In used and in fresh objects; and a restored run continues with the bytes of the live one."""
     run_state_machine_as_test(GraphMachine, settings=settings(QUIET, max_examples=settings.default.max_examples // 3))

@@ -82,7 +82,7 @@ for _ in range(40):
 
 
 @pytest.mark.parametrize("takes", ["pop", "discard"])
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_texts_that_come_and_go_leave_no_trace(takes: str) -> None:
     """The state is the same in processes in which texts have other hashes."""
     found = set()

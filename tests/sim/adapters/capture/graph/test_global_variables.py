@@ -184,7 +184,7 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_script_whose_variables_hold_parts_of_its_game(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its tapes are right in the script itself, and where the file is imported and these variables are missing."""
     import replayer

@@ -146,7 +146,7 @@ CHANGES = st.lists(
 
 @settings(max_examples=12)
 @given(kind=st.integers(0, 3), keeps=st.booleans(), runs=st.lists(CHANGES, min_size=2, max_size=8))
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_what_a_step_sees_is_what_it_sees_without_a_recording(
     *, kind: int, keeps: bool, runs: list[list[list[int]]]
 ) -> None:
@@ -182,7 +182,7 @@ def test_what_a_step_sees_is_what_it_sees_without_a_recording(
                 assert result[0] == expected[later][0], "a restored run sees what the live one saw"
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_an_object_below_one_that_its_step_drops_lives_until_the_step_has_ended() -> None:
     """A limit that docs/adapt.md names; once the recording holds an object whose end can be seen, there is none."""
     below = [[2, 0, 0, 0], [0, 0, 0, 0]]  # Into the game's best one, which is dropped.

@@ -30,7 +30,7 @@ def cases(named: dict[str, Any]) -> list[Any]:
 
 @pytest.mark.share(0.24)
 @pytest.mark.parametrize("name", cases(EXACT))
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_exact(name: str) -> None:
     """Saved without trust, without a warning, and right at every tick."""
     prove_exact(EXACT[name])
@@ -38,7 +38,7 @@ def test_exact(name: str) -> None:
 
 @pytest.mark.share(0.24)
 @pytest.mark.parametrize("name", cases(SAID))
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_never_silently_wrong(name: str) -> None:
     """Right at every tick, or refused by path, class and what to do, or warned of by name."""
     prove_said(SAID[name])
@@ -46,7 +46,7 @@ def test_never_silently_wrong(name: str) -> None:
 
 @pytest.mark.parametrize("name", REFUSED)
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::ResourceWarning")
-@pytest.mark.share(0.3)
+@pytest.mark.share(0.22)
 def test_refused(name: str) -> None:
     """Refused by path, class and what to do; the ticks before are kept."""
     prove_refused(REFUSED[name])

@@ -79,7 +79,7 @@ def live_events(plain: dict[str, Any], inputs_at: Any, ticks: int) -> list[tuple
 
 @settings(max_examples=8, **QUICK)
 @given(st.data())
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_the_events_of_a_tick_are_the_difference_of_its_states(data: st.DataObject) -> None:
     """Each added and removed id, each link, head, meal and defence has its event and cause; there are no others."""
     plain = data.draw(meadows())
@@ -98,7 +98,7 @@ def busy() -> tuple[AccountedMeadow, list[Tick]]:
     return accounted, [accounted.step(busy_inputs(tick)) for tick in range(1, TICKS + 1)]
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_events_of_every_kind_and_cause_occur(busy: Any) -> None:
     """The busy meadow covers all kinds and causes; otherwise the account would not check them."""
     events = [event for tick in busy[1] for event in tick.events]

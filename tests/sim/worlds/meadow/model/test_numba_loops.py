@@ -32,7 +32,7 @@ from sim.worlds.meadow.model.energy_ledger import Ledger
 from oracle.followed_meadow import FollowedMeadow
 from sim_strategies import meadow_inputs, meadows
 
-pytestmark = pytest.mark.share(0.3)  # Of the cases of each test; each run takes a different share.
+pytestmark = pytest.mark.share(0.22)  # Of the cases of each test; each run takes a different share.
 
 SWARMS_MAX = 100  # With more swarms the oracle is too slow: the run ends.
 LARGE = {1: 0x7216349300B022F1, 10: 0x26F2A064E6597AC5}
@@ -117,7 +117,7 @@ def test_every_way_marks_what_it_writes(way: str, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("way", ["arrays", pytest.param("as installed", marks=needs_numba)])
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_the_large_scenario(way: str) -> None:
     """Golden hashes; with numba the scenario is large enough to be compiled automatically."""
     config = load_scenario("large").config
@@ -146,7 +146,7 @@ def test_a_swarm_outside_of_the_meadow_is_an_error_in_every_way(way: str, field:
 
 
 @needs_numba
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_functions_called_by_compiled_loops_check_indices() -> None:
     """A cell out of range in a function that run_swarms calls raises IndexError."""
     land = swarming.Land(3, 3, 500, 2, *(np.zeros(9, np.int64) for _ in range(5)))
@@ -220,7 +220,7 @@ def test_numba_can_be_disabled(tmp_path: Path) -> None:
 
 
 @needs_numba
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_without_a_cache_folder_loops_are_compiled_each_time() -> None:
     """numba finds no folder for its cache: the loop is compiled without one."""
     import numba

@@ -187,7 +187,7 @@ def test_death_below_the_threshold() -> None:
 
 @settings(deadline=None, max_examples=15)
 @given(meadows())
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_the_state_is_consistent_at_every_tick(plain: dict[str, Any]) -> None:
     """Dead entities leave no trace, links are mutual between living neighbours, index and layers match the table."""
     meadow = Meadow(plain)

@@ -16,7 +16,7 @@ from sim.worlds.meadow.shards.stripe import HALO
 from oracle.followed_meadow import deer, defended
 from sim_strategies import idle_flora, small_meadow
 
-pytestmark = pytest.mark.share(0.4)
+pytestmark = pytest.mark.share(0.22)
 
 ALWAYS: dict[str, Any] = {"all": []}
 ONE = 65_536
@@ -57,7 +57,7 @@ def test_the_flow_field_needs_a_row_of_energies_and_toxins() -> None:
     assert run.many.state["biotope.flow"][2, 0] < 10 * ONE // 4
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_seeds_fly_to_the_owner_of_the_cell_and_pay_only_if_they_get_it() -> None:
     """In both directions; ids are ranks among the parents of all shards."""
     flora = idle_flora("moss", growth_percent=30, reproduction_interval=1, seed_distance_max=3)

@@ -44,7 +44,7 @@ def crowded(name: str, seed: int, capacity: int, count: int) -> dict[str, Any]:
 @pytest.mark.sample(3)
 @pytest.mark.parametrize("count", range(1, 8))
 @pytest.mark.parametrize("name", ["arms-race", "boom-and-crash", "quiet-meadow"])
-@pytest.mark.seldom(0.25)
+@pytest.mark.seldom(0.18)
 def test_the_shipped_scenarios_in_one_to_seven_shards(name: str, count: int) -> None:
     """From some tick on; tools/campaigns/sharded_runs.py runs all of each."""
     plain = scenario(name)
@@ -65,7 +65,7 @@ def test_the_large_scenario() -> None:
     SideBySide(plain, 2).run(WORLD.inputs(plain), 3)
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_players_of_a_shipped_scenario() -> None:
     """Greedy and random policies see the whole state."""
     plain = scenario("arms-race")
@@ -80,7 +80,7 @@ def test_players_of_a_shipped_scenario() -> None:
     assert commands > 20
 
 
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 @settings(deadline=None, max_examples=6, suppress_health_check=list(HealthCheck))
 @given(st.data(), st.integers(1, 40))
 def test_any_meadow_with_any_inputs_and_any_cuts(data: st.DataObject, ticks: int) -> None:
@@ -174,7 +174,7 @@ BROKEN = {
 
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("what", BROKEN)
-@pytest.mark.seldom(0.22)
+@pytest.mark.seldom(0.15)
 def test_a_broken_merge_is_noticed(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """So that the tests of this module would notice it."""
     world, module, name, replacement = BROKEN[what]
