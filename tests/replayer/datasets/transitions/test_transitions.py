@@ -421,7 +421,7 @@ def test_an_environment_that_only_the_user_can_make_is_asked_for(tmp_path: Path,
     camera(tmp_path / "run.tape")
     capsys.readouterr()
     assert run(main, f"extract {tmp_path}/run.tape -o {tmp_path}/set -j 1") == 2
-    assert_one_line(capsys.readouterr(), "give a factory, world=… in Python or --sim")
+    assert_one_line(capsys.readouterr(), "world=… in Python or --sim module:factory")
     assert not (tmp_path / "set.unfinished").exists()
 
 
