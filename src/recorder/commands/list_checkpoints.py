@@ -92,51 +92,37 @@ def _next(checkpoint: AnyCheckpoint) -> str:
 
 
 def _facts(checkpoint: AnyCheckpoint) -> dict[str, Any]:
-    if isinstance(checkpoint, ShardCheckpoint):
-        return {
-            "time": _created(checkpoint),
-            "tick": checkpoint.tick,
-            "run": checkpoint.simulation_id,
-            "bytes": checkpoint.size_bytes,
-            "path": str(checkpoint.path),
-            "state_hash": checkpoint.state_hash,
-            "checkpoint_id": checkpoint.checkpoint_id,
-            "simulation_id": checkpoint.simulation_id,
-            "shard_count": checkpoint.shard_count,
-        }
-    if isinstance(checkpoint, WholeCheckpoint):
-        return {
-            "time": _created(checkpoint),
-            "tick": checkpoint.tick,
-            "run": checkpoint.simulation_id,
-            "bytes": checkpoint.size_bytes,
-            "path": str(checkpoint.path),
-            "state_hash": checkpoint.state_hash,
-            "checkpoint_id": checkpoint.checkpoint_id,
-            "simulation_id": checkpoint.simulation_id,
-            "worker_count": checkpoint.worker_count,
-            "organism_count": checkpoint.organism_count,
-        }
+    if isinstance(checkpoint, Checkpoint):
+        created, run = checkpoint.created or None, checkpoint.run
+        own: dict[str, Any] = {"scenario_hash": checkpoint.scenario_hash}
+    else:
+        created, run = _created(checkpoint), checkpoint.simulation_id
+        own = {"checkpoint_id": checkpoint.checkpoint_id, "simulation_id": checkpoint.simulation_id}
+        if isinstance(checkpoint, ShardCheckpoint):
+            own["shard_count"] = checkpoint.shard_count
+        else:
+            own |= {"worker_count": checkpoint.worker_count, "organism_count": checkpoint.organism_count}
     return {
-        "time": checkpoint.created or None,
+        "time": created,
         "tick": checkpoint.tick,
-        "run": checkpoint.run,
+        "run": run,
         "bytes": checkpoint.size_bytes,
         "path": str(checkpoint.path),
         "state_hash": checkpoint.state_hash,
-        "scenario_hash": checkpoint.scenario_hash,
+        **own,
     }
 
 
 def _row(checkpoint: AnyCheckpoint) -> tuple[str, ...]:
-    size = bytes_text(checkpoint.size_bytes)
-    if isinstance(checkpoint, ShardCheckpoint):
-        run = f"{checkpoint.simulation_id}, {counted(checkpoint.shard_count, 'shard')}"
-        return _created(checkpoint), f"{checkpoint.tick:,}", run, size, str(checkpoint.path)
-    if isinstance(checkpoint, WholeCheckpoint):
-        run = f"{checkpoint.simulation_id}, {counted(checkpoint.worker_count, 'worker')}"
-        return _created(checkpoint), f"{checkpoint.tick:,}", run, size, str(checkpoint.path)
-    return checkpoint.created or _TIMELESS, f"{checkpoint.tick:,}", checkpoint.run, size, str(checkpoint.path)
+    if isinstance(checkpoint, Checkpoint):
+        created, run = checkpoint.created or _TIMELESS, checkpoint.run
+    else:
+        if isinstance(checkpoint, ShardCheckpoint):
+            parts = counted(checkpoint.shard_count, "shard")
+        else:
+            parts = counted(checkpoint.worker_count, "worker")
+        created, run = _created(checkpoint), f"{checkpoint.simulation_id}, {parts}"
+    return created, f"{checkpoint.tick:,}", run, bytes_text(checkpoint.size_bytes), str(checkpoint.path)
 
 
 def _table(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from recorder.text import counted
-from replayer.desync.dump.dump import difference_lines
+from replayer.desync.dump.dump import difference_facts, difference_lines
 from replayer.desync.object_diff import NAMED_MAX, SAVED_FORM, SHOWN, ObjectDiff, compare_objects, shown_fields
 from replayer.desync.state_diff import FieldDifference, compare_states
 from replayer.diagnose.compare.meeting import Meeting, ReadTrial
-from replayer.value_text import plain_text, to_json
+from replayer.value_text import plain_text
 from sim.kernel.state import Snapshot
 
 if TYPE_CHECKING:
@@ -145,15 +145,5 @@ class StepChanges:
                 {"kind": one.kind, "path": one.path, "before": one.first, "after": one.second} for one in values
             ],
             "has_more": self.objects is not None and self.objects.has_more,
-            "fields": [
-                {
-                    "field": one.field,
-                    "row_count": one.row_count,
-                    "rows": [list(index) for index in one.rows],
-                    "before": to_json(one.recorded),
-                    "after": to_json(one.replayed),
-                    "note": one.note,
-                }
-                for one in self.fields
-            ],
+            "fields": [difference_facts(one, LABELS) for one in self.fields],
         }

@@ -27,15 +27,21 @@ class CountedPond(Pond):
         super().step(inputs)
 
 
-@pytest.mark.parametrize("stride", [1, 7])
-def test_each_tick_is_simulated_once(tmp_path: Path, stride: int) -> None:
-    """From the last tick to the first, over a keyframe; the states are those of a plain run."""
-    path = tmp_path / "pond.tape"
+def pond_tape(folder: Path) -> tuple[Path, list[int]]:
+    """Record a pond; its tape, and the hash of each state of a plain run."""
+    path = folder / "pond.tape"
     record(path, Pond(), [[]] * TICKS, keyframe_interval_ticks=INTERVAL)
-    truth, hashes = Pond(), []
+    truth, hashes = Pond(), list[int]()
     for _ in range(TICKS + 1):
         hashes.append(truth.state.hash())
         truth.step([])
+    return path, hashes
+
+
+@pytest.mark.parametrize("stride", [1, 7])
+def test_each_tick_is_simulated_once(tmp_path: Path, stride: int) -> None:
+    """From the last tick to the first, over a keyframe; the states are those of a plain run."""
+    path, hashes = pond_tape(tmp_path)
     with replayer.open(path, CountedPond) as run:
         run.seek(ARRIVAL)
         CountedPond.steps = 0
@@ -48,13 +54,8 @@ def test_each_tick_is_simulated_once(tmp_path: Path, stride: int) -> None:
 @pytest.mark.parametrize(("stride", "states"), [(1, 28), (7, 28), (7, 3), (1, 0)])
 def test_each_tick_is_simulated_twice_where_few_states_fit(tmp_path: Path, stride: int, states: int) -> None:
     """28 states are twice the square root of an interval; with fewer it takes more steps, and never another state."""
-    path = tmp_path / "pond.tape"
-    record(path, Pond(), [[]] * TICKS, keyframe_interval_ticks=INTERVAL)
-    truth, hashes = Pond(), []
-    for _ in range(TICKS + 1):
-        hashes.append(truth.state.hash())
-        truth.step([])
-    with replayer.open(path, CountedPond, near_bytes=states * (truth.state.layout.size_bytes + HELD_BYTES)) as run:
+    path, hashes = pond_tape(tmp_path)
+    with replayer.open(path, CountedPond, near_bytes=states * (Pond().state.layout.size_bytes + HELD_BYTES)) as run:
         run.seek(ARRIVAL)
         CountedPond.steps = 0
         while run.tick >= stride:

@@ -36,10 +36,8 @@ POLL_S = 0.05
 CANCEL_S = 10.0
 GRACE_S = 15.0  # For an orderly end.
 START_LOSSES_MAX = 20  # Of workers, for one item, before its work has begun.
-PAUSE_S, PAUSE_S_MAX = (
-    0.1,
-    5.0,
-)  # Before an item is started again, doubled each time: Ray notices late that a machine is lost.
+# Before an item is started again, doubled each time: Ray notices late that a machine is lost.
+PAUSE_S, PAUSE_S_MAX = 0.1, 5.0
 
 
 @attrs.define(eq=False)

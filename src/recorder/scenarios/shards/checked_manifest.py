@@ -17,13 +17,8 @@ from sim.kernel.registry import UnknownWorldError, find_world
 from sim.kernel.state import Snapshot, State
 from sim.sharding import PartedPlan, ShardsError, Stripes
 
-_FOREIGN_PARTS = (
-    LookupError,
-    ValueError,
-    TypeError,
-    OverflowError,
-    MemoryError,
-)  # What joining parts of no run raises.
+# What joining parts of no run raises.
+_FOREIGN_PARTS = (LookupError, ValueError, TypeError, OverflowError, MemoryError)
 
 
 class ShardTapesError(ValueError):

@@ -183,6 +183,20 @@ def difference_lines(difference: FieldDifference, labels: tuple[str, str] = ("re
     return lines + [f"    {line}" for line in row_lines(difference, labels)]
 
 
+def difference_facts(
+    difference: FieldDifference, labels: tuple[str, str] = ("recorded", "replayed")
+) -> dict[str, object]:
+    """The JSON object of a field that differs, with its first rows. labels: the keys of their values in the two states."""
+    return {
+        "field": difference.field,
+        "row_count": difference.row_count,
+        "rows": [list(index) for index in difference.rows],
+        labels[0]: to_json(difference.recorded),
+        labels[1]: to_json(difference.replayed),
+        "note": difference.note,
+    }
+
+
 def _as_json(tape: Tape, finding: Finding) -> dict[str, object]:
     objects = compare_objects(finding.compared_states)
     return {
@@ -194,14 +208,7 @@ def _as_json(tape: Tape, finding: Finding) -> dict[str, object]:
         "keyframe_tick": finding.keyframe_tick,
         "compared_tick": finding.compared_tick,
         "fields": [
-            {
-                "field": difference.field,
-                "row_count": difference.row_count,
-                "rows": [list(index) for index in difference.rows],
-                "recorded": to_json(difference.recorded),
-                "replayed": to_json(difference.replayed),
-                "note": difference.note,
-            }
+            difference_facts(difference)
             for difference in finding.differences
             if objects is None or not objects.holds(difference.field)
         ],

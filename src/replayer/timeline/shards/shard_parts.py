@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -135,35 +134,32 @@ class ShardParts:
     def differences(self, tick: int, replayed: Snapshot) -> list[ShardDifference]:
         """Return the shards whose rows differ from a replayed whole state. Raises ShardTapesError, RecordingError."""
         found = []
-        with self._parts_at(tick) as parts:
-            for shard, recorded in enumerate(parts):
-                part = State(self.plan.part_schema(replayed, self.stripes, shard))
-                self.plan.write_part(replayed, self.stripes, shard, part)
-                if set(recorded) != set(part):
-                    raise ShardTapesError(f"{self.paths[shard]} is not the tape of a shard of this run")
-                if fields := self.plan.differing_fields(recorded, part):
-                    first, end = self.stripes.own(shard)
-                    found.append(ShardDifference(shard, first, end - 1, fields))
+        for shard, recorded in enumerate(self._parts_at(tick)):
+            part = State(self.plan.part_schema(replayed, self.stripes, shard))
+            self.plan.write_part(replayed, self.stripes, shard, part)
+            if set(recorded) != set(part):
+                raise ShardTapesError(f"{self.paths[shard]} is not the tape of a shard of this run")
+            if fields := self.plan.differing_fields(recorded, part):
+                first, end = self.stripes.own(shard)
+                found.append(ShardDifference(shard, first, end - 1, fields))
         return found
 
     def whole_at(self, tick: int) -> State:
         """Return the whole state at a tick, from the shards alone. Raises ShardTapesError, RecordingError."""
-        with self._parts_at(tick) as parts:
-            return self.joined(parts)
+        return self.joined(self._parts_at(tick))
 
     def joined(self, parts: Sequence[Snapshot]) -> State:
         """Return the whole state from the parts of all shards. Raises ShardTapesError if they are not those of one run."""
         return joined(self.paths[0].parent, self.plan, parts)
 
-    @contextmanager
-    def _parts_at(self, tick: int) -> Iterator[list[Snapshot]]:
+    def _parts_at(self, tick: int) -> list[Snapshot]:
         if not self.first_tick <= tick <= self.last_tick:
             raise ShardTapesError(f"the tapes of the shards hold the ticks {self.first_tick} to {self.last_tick}")
         parts = []
         for path in self.paths:
             with Timeline(path) as run:
                 parts.append(run.at(tick))
-        yield parts
+        return parts
 
 
 def _ensure_same_run(folder: Path, manifest: dict[str, Any], tape: Tape) -> None:

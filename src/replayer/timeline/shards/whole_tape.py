@@ -21,14 +21,8 @@ from sim.kernel.plain_data import decode_plain, encode_plain
 from sim.kernel.state import State
 
 KEYFRAME_TICKS = 300
-_NOT_JOINED = (
-    "segment",
-    "phases",
-    "functions",
-    "cut",
-    "joined",
-    "rekeyed",
-)  # Facts of META about what parts do not have.
+# Facts of META about what parts do not have.
+_NOT_JOINED = ("segment", "phases", "functions", "cut", "joined", "rekeyed")
 _FRAMES = 256  # Written together.
 
 

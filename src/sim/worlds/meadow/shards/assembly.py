@@ -41,9 +41,8 @@ def assemble_state(state: State, stripes: Stripes, pieces: Sequence[Piece]) -> N
     for table in TABLES:
         ids = np.concatenate([piece[f"{table}.id"] for piece in pieces])
         rows = rows_by_id(state, table)
-        if not np.array_equal(
-            state[f"{table}.id"][rows], np.sort(ids, kind="stable")
-        ):  # Fast: sorted runs, one a piece.
+        expected = np.sort(ids, kind="stable")  # Fast: sorted runs, one a piece.
+        if not np.array_equal(state[f"{table}.id"][rows], expected):
             raise RuntimeError(f"tick {int(state['tick'])}: the shards do not hold each of the {table} exactly once")
         for piece in pieces:
             own = rows[np.searchsorted(state[f"{table}.id"][rows], piece[f"{table}.id"])]
