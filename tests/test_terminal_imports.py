@@ -72,6 +72,7 @@ try:
 except SystemExit as end:
     assert not end.code, end.code
 unwanted = {"rich", "sim.worlds.meadow.shards.meadow_shard", "replayer.timeline.verify", "replayer.desync.finding"}
+unwanted |= {"replayer.commands.seek_picture", "replayer.view.states.shown_layers"}
 print(*sorted(unwanted & set(sys.modules)), file=sys.stderr)
 """
 

@@ -25,7 +25,6 @@ from replayer.commands.arguments import (
     note_version,
 )
 from replayer.commands.options import DumpFolder, Json, Output, Sim, TapePath
-from replayer.commands.seek_picture import DrawnMap, draw_layer, draw_named
 from replayer.report.object_lines import ShownState
 from replayer.report.seek_text import ended_lines, print_seek, section_lines, seek_facts
 from replayer.tape.fields import world_of
@@ -35,6 +34,7 @@ from replayer.value_text import to_json
 from sim.kernel.state import Snapshot
 
 if TYPE_CHECKING:
+    from replayer.commands.seek_picture import DrawnMap
     from replayer.report.difference_text import StepChanges
 
 
@@ -99,9 +99,8 @@ def seek(
         snapshot, world, aux = run.state.snapshot(), world_of(run.tape), run.aux if run.tape.aux else None
         config = run.tape.meta["world"]["config"] if world is not None else {}
         ended = to_json(run.tape.outcome) if run.tape.sealed and report.tick == run.last_tick else None
-        shown, drawn = ShownState(report.tick, snapshot, names), None
-        if as_picture:
-            drawn = draw_named(snapshot, names) if names else draw_layer(run, factory_of(sim), report.tick, snapshot)
+        shown = ShownState(report.tick, snapshot, names)
+        drawn = _drawn(run, sim, report.tick, snapshot, names) if as_picture else None
         changed = _changes(run, path, snapshot, report.tick) if changes else None
     if output is not None:
         write_state_whole(output, snapshot)
@@ -139,6 +138,12 @@ def _go(run: Timeline, path: Location, *, quiet: bool, **where: int | None) -> S
             return run.seek(
                 where["tick"], lambda done, all_of: show(done / all_of), episode=where["episode"], step=where["step"]
             )
+
+
+def _drawn(run: Timeline, sim: str | None, tick: int, snapshot: Snapshot, names: list[str]) -> DrawnMap:
+    from replayer.commands.seek_picture import draw_layer, draw_named  # noqa: PLC0415 - a seek starts without it
+
+    return draw_named(snapshot, names) if names else draw_layer(run, factory_of(sim), tick, snapshot)
 
 
 def _changes(run: Timeline, path: Location, after: Snapshot, tick: int) -> StepChanges:
