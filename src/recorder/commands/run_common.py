@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -12,12 +12,14 @@ from recorder.exit_codes import UsageError
 from recorder.factory_spec import load_factory
 from recorder.runs.input_source import InputSource
 from recorder.scenarios.run_scenario import raced_inputs
-from recorder.scenarios.shards.shard_checkpoints import ShardCheckpoints
 from recorder.scenarios.shards.shard_tapes import shard_tapes_beside
 from recorder.scenarios.violation_watch import ViolationWatch
 from recorder.session.recorder import Recorder
 from sim.kernel.plain_data import encode_plain
 from sim.kernel.state import State
+
+if TYPE_CHECKING:
+    from recorder.scenarios.shards.shard_checkpoints import ShardCheckpoints
 
 
 def run_watched(
