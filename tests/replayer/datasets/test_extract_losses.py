@@ -61,6 +61,7 @@ def assert_accounted(made: Any, live: dict[int, Any], last_tick: int) -> set[int
 
 
 @pytest.mark.seldom(0.15)
+@pytest.mark.filterwarnings("ignore::replayer.datasets.request.ExtractionWarning")  # It is about what is missing.
 def test_of_a_damaged_tape_the_intact_ticks_are_extracted(path: Path) -> None:
     live = record_live(path, Walkers(4), [None] * TICKS, keyframe_interval_ticks=7, full_every=2, blame="none")
     whole, numbers, damaged_found = path.read_bytes(), random.Random(7), 0

@@ -9,6 +9,7 @@ from typing import Any
 
 import gymnasium
 import numpy as np
+import pytest
 from gymnasium import spaces
 from optional_packages import lazily, needs
 
@@ -174,6 +175,7 @@ def test_stores_have_no_card(tmp_path: Path) -> None:
     assert not (tmp_path / "set/README.md").exists()
 
 
+@pytest.mark.filterwarnings("ignore::replayer.datasets.request.ExtractionWarning")  # It is about what is missing.
 def test_what_is_missing_is_on_the_card(tmp_path: Path, monkeypatch: Any) -> None:
     """With the ticks and the reason, as in the manifest."""
     record_live(tmp_path / "k.tape", Kinds(1), list(range(20)), keyframe_interval_ticks=8)

@@ -287,6 +287,7 @@ class Other(Kinds):
             RandomStream.seed(self.state["rng"], 99)
 
 
+@pytest.mark.filterwarnings("ignore::replayer.datasets.request.ExtractionWarning")  # It is about what is missing.
 def test_missing_rows_are_reported(runs: Any, tmp_path: Path) -> None:
     path = runs[0][0]
     made = replayer.extract(path, tmp_path / "set", world=Other, tables="states")

@@ -286,6 +286,7 @@ def test_nulls_come_back_as_masked_arrays(tmp_path: Path) -> None:
 
 
 @pytest.mark.seldom(0.15)
+@pytest.mark.filterwarnings("ignore::replayer.datasets.request.ExtractionWarning")  # It is about what is missing.
 def test_of_a_damaged_tape_the_intact_transitions_are_extracted(tmp_path: Path, monkeypatch: Any) -> None:
     """Each as it was, and each missing one is reported by the tick at which it ends."""
     monkeypatch.setattr("replayer.datasets.plan.PART_TICKS", 60)
