@@ -11,13 +11,16 @@ import re
 import shutil
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import attrs
 
 from recorder.errors import RecordingError
+from recorder.format.recording.recording import Recording
+from recorder.format.segments.block_location import KeyframeLocation
 from recorder.location.shards_manifest import (
     FOLDER_SUFFIX,
     MANIFEST_NAME,
@@ -180,7 +183,8 @@ def _read(path: Path) -> ShardCheckpoint:
     if not 0 <= timestamp <= TIME_MAX_S or manifest["first_tick"] != manifest["last_tick"]:
         raise ShardTapesError(f"{path} is damaged: expected a time and one tick")
     tapes = tapes_of(path.parent, manifest)
-    meta = _part(tapes[0], manifest["last_tick"])[1]
+    with _opened_part(tapes[0], manifest["last_tick"]) as (_, _, meta):
+        pass  # Its state is not read: the digests of all parts are those that were written.
     sizes = [path.stat().st_size, *(entry["bytes"] for entry in manifest["tapes"])]
     return ShardCheckpoint(
         path=path,
@@ -195,8 +199,9 @@ def _read(path: Path) -> ShardCheckpoint:
     )
 
 
-def _part(tape: Path, tick: int) -> tuple[Snapshot, dict[str, Any]]:
-    """The state of a part, and the META of its whole. Raises ShardTapesError, RecordingError, OSError."""
+@contextmanager
+def _opened_part(tape: Path, tick: int) -> Iterator[tuple[Recording, KeyframeLocation, dict[str, Any]]]:
+    """The tape of a part, the place of its state, and the META of its whole. Raises ShardTapesError, RecordingError, OSError."""
     with OpenTape(tape) as opened:
         assembled = opened.assemble()
         notes = assembled.meta.get("notes")
@@ -204,7 +209,12 @@ def _part(tape: Path, tick: int) -> tuple[Snapshot, dict[str, Any]]:
         places = [place for place in assembled.recording.keyframes if place.tick == tick]
         if not places or not isinstance(whole, dict):
             raise ShardTapesError(f"{tape} is not a part of a checkpoint of tick {tick:,}")
-        return assembled.recording.snapshot(places[0]), whole
+        yield assembled.recording, places[0], whole
+
+
+def _part(tape: Path, tick: int) -> Snapshot:
+    with _opened_part(tape, tick) as (recording, place, _):
+        return recording.snapshot(place)
 
 
 def state_of(checkpoint: ShardCheckpoint) -> State:
@@ -212,7 +222,7 @@ def state_of(checkpoint: ShardCheckpoint) -> State:
     folder, manifest = checkpoint.path.parent, read_manifest(checkpoint.path)
     plan = plan_of(checkpoint.meta)
     stripes_of(folder, manifest, plan)
-    parts = [_part(tape, checkpoint.tick)[0] for tape in tapes_of(folder, manifest)]
+    parts = [_part(tape, checkpoint.tick) for tape in tapes_of(folder, manifest)]
     state = joined(folder, plan, parts)
     if f"{state.hash():016x}" != checkpoint.state_hash:
         raise ShardTapesError(

@@ -26,9 +26,8 @@ from recorder.format.limits import BLOCK_TICKS_MAX, INPUT_BYTES_MAX
 _HEAD = struct.Struct("<BBHHHIQ")
 HEAD_BYTES = _HEAD.size
 LENGTH_BYTES = 4
-STREAMS_SIZE_MAX = (
-    4  # Times the payload: a single frame of inputs with few bytes becomes 100 bytes of heads and counts.
-)
+# Times the payload: a single frame of inputs with few bytes becomes 100 bytes of heads and counts.
+STREAMS_SIZE_MAX = 4
 AS_THEY_ARE, AS_STREAMS = FORMS = (0, 1)  # The inputs.
 ELEMENTS_MIN = 3
 
