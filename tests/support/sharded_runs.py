@@ -22,10 +22,10 @@ from sim.worlds.meadow.shards.stripe import HALO
 
 
 def record_in_shards(path: Path, name: str, count: int, ticks: int, seed: int | None = None) -> None:
-    """Record a run of a shipped scenario in shards, all in this process, with their tapes."""
+    """Record a run of a shipped scenario in shards, with events, all in this process, with their tapes."""
     plain = load_scenario(name, seed=seed).config
     meadow, inputs_at = ShardedMeadow(plain, count), WORLD.inputs(plain)
-    with Recorder(path, meadow, trial_ms=0) as tape, shard_tapes_beside(tape) as watch:
+    with Recorder(path, meadow, trial_ms=0, events=True) as tape, shard_tapes_beside(tape) as watch:
         assert watch is not None
         for tick in range(1, ticks + 1):
             tape.step(inputs_at(tick))

@@ -43,20 +43,25 @@ def copy_extras(tape: Tape, copy: TapeCopy, first: int, last: int) -> None:
 
     Raises CorruptError or TornError for a damaged block.
     """
+    copy_events(tape, copy, first, last)
+    for start, payload in tape.aux.payloads(first, last):
+        copy.optional_payload(BlockKind.AUX, payload, start)
+    for other in tape.recording.believing_index(lambda: optional_blocks(tape.segments)):
+        if other.entry.kind == BlockKind.TELEMETRY:
+            copy_telemetry(other, copy, first, last)
+        elif other.entry.kind == BlockKind.CHANGES and first < other.entry.first_tick <= last:
+            copy.optional(other)
+        elif other.entry.kind == BlockKind.WRITES and first < other.entry.first_tick <= last:
+            _copy_writes(other, copy, last)
+
+
+def copy_events(tape: Tape, copy: TapeCopy, first: int, last: int) -> None:
+    """Copy the events of these ticks. Blocks that cannot be read are skipped."""
     encoder = PlainEncoder()
     for block in stored_events(tape.recording, first, last):
         encoded = [encode_tick(encoder, tick, list(events)) for tick, events in block.found]
         payload = encode_events(block.first_tick, block.last_tick - block.first_tick + 1, encoded)
         copy.optional_payload(BlockKind.EVENTS, payload, block.first_tick)
-    for start, payload in tape.aux.payloads(first, last):
-        copy.optional_payload(BlockKind.AUX, payload, start)
-    for other in tape.recording.believing_index(lambda: optional_blocks(tape.segments)):
-        if other.entry.kind == BlockKind.TELEMETRY:
-            _copy_telemetry(other, copy, first, last)
-        elif other.entry.kind == BlockKind.CHANGES and first < other.entry.first_tick <= last:
-            copy.optional(other)
-        elif other.entry.kind == BlockKind.WRITES and first < other.entry.first_tick <= last:
-            _copy_writes(other, copy, last)
 
 
 def _copy_writes(block: OptionalBlock, copy: TapeCopy, last: int) -> None:
@@ -65,7 +70,8 @@ def _copy_writes(block: OptionalBlock, copy: TapeCopy, last: int) -> None:
         copy.optional(block)
 
 
-def _copy_telemetry(block: OptionalBlock, copy: TapeCopy, first: int, last: int) -> None:
+def copy_telemetry(block: OptionalBlock, copy: TapeCopy, first: int, last: int) -> None:
+    """Copy the figures of these ticks from a block. Raises CorruptError or TornError if it is damaged."""
     columns = decode_telemetry(block.payload(), block.entry.offset)
     kept = (columns[TICK] >= first) & (columns[TICK] <= last)
     if kept.any():

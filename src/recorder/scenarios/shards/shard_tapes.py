@@ -1,14 +1,15 @@
 """A tape for each shard beside the tape of the whole, and the manifest that joins them.
 
 The tapes hold the rows of each shard at every tick, by changes: they are read without the simulation. The inputs of each are
-those of the whole, and the hash of the whole state. So the whole can be joined from them alone, and proved. The folder
-``NAME.shards`` beside the tape ``NAME`` has them, and the manifest, which is written last: without it there are none.
+those of the whole, and the hash of the whole state; the first has its events and figures. So the whole can be joined from them
+alone, and its states proved. The folder ``NAME.shards`` beside the tape ``NAME`` has them, and the manifest, which is written
+last: without it there are none.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,10 +23,12 @@ from recorder.location.shards_manifest import (
     shard_tape_name,
     shards_folder,
 )
-from recorder.recording_options import RecordingOptions
+from recorder.recording_options import FUNCTIONS, RecordingOptions
 from recorder.session.recorder import Recorder
 from recorder.storage.atomic_file import make_folder, write_file
 from recorder.storage.open_tape import OpenTape
+from sim.kernel.hooks import HasTelemetry, hook
+from sim.kernel.simulation import Simulation, events_of
 from sim.kernel.state import State
 from sim.sharding import PartedPlan, ShardRun, Stripes
 
@@ -44,11 +47,29 @@ class ShardPart:
         self._plan.write_part(self._whole, self.stripes, self._shard, self.state)
 
 
+class FirstShardPart(ShardPart):
+    """The part of the first shard, with the figures and the events of the whole, which are no shard's own."""
+
+    def __init__(self, plan: PartedPlan, whole: Simulation, stripes: Stripes) -> None:
+        """whole: the simulation that advances the whole state."""
+        super().__init__(plan, whole.state, stripes, 0)
+        self._reporting, self._events = hook(whole, HasTelemetry), events_of(whole)
+
+    def telemetry(self) -> Mapping[str, int | float]:
+        """The figures of the whole; none if it has none."""
+        return self._reporting.telemetry() if self._reporting is not None else {}
+
+    def events(self) -> Sequence[dict[str, Any]]:
+        """The events of the last step of the whole. Asked for only if the tape of the whole has them, too."""
+        return list(self._events()) if self._events is not None else []
+
+
 class ShardTapes:
     """Records the tapes of all shards of a run."""
 
-    def __init__(self, tape: Path, shards: ShardRun, state: State, tick: int, meta: Mapping[str, Any]) -> None:
-        """Begin the tapes. tape, meta: of the whole. state: of the whole, at this tick. Raises FileExistsError, OSError."""
+    def __init__(self, tape: Path, shards: ShardRun, whole: Simulation, tick: int, meta: Mapping[str, Any]) -> None:
+        """Begin the tapes. tape, meta: of the whole, a simulation at this tick. Raises FileExistsError, OSError."""
+        state = whole.state
         self._tape, self._stripes, self._state, self._ticks = tape, shards.stripes, state, (tick, tick)
         self._last_hash = state.hash()
         with OpenTape(tape) as opened:
@@ -59,12 +80,17 @@ class ShardTapes:
         make_folder(folder)
         options = RecordingOptions(mode="changes", trial_ms=0, changes="scan")
         plan: Any = shards.plan
+        with_events = meta.get("event_stream") is True and "events" not in meta.get(FUNCTIONS, ())
         self._recorders = [
             Recorder.beginning_at(
                 folder / shard_tape_name(shard),
-                ShardPart(plan, state, self._stripes, shard),
+                ShardPart(plan, state, self._stripes, shard) if shard else FirstShardPart(plan, whole, self._stripes),
                 tick,
-                attrs.evolve(options, notes={"shard": shard, "shards": self._stripes.count, "whole": dict(meta)}),
+                attrs.evolve(
+                    options,
+                    events=with_events if not shard else None,
+                    notes={"shard": shard, "shards": self._stripes.count, "whole": dict(meta)},
+                ),
             )
             for shard in range(self._stripes.count)
         ]
@@ -111,7 +137,7 @@ def shard_tapes_beside(recorder: Recorder) -> Iterator[Callable[[int, bytes], No
     if not isinstance(shards, ShardRun):
         yield None
         return
-    tapes = ShardTapes(Path(recorder.path), shards, recorder.simulation.state, recorder.tick, recorder.meta)
+    tapes = ShardTapes(Path(recorder.path), shards, recorder.simulation, recorder.tick, recorder.meta)
     try:
         yield tapes.watch
     except BaseException:

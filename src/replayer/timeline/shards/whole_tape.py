@@ -1,7 +1,8 @@
 """The tape of the whole of a run in shards, joined from the tapes of its shards where it is missing.
 
 Each state is joined from the parts of all shards, and has the hash of the whole that each of them recorded with that tick. The
-inputs are those that each shard recorded. So the tape is that of the run: its ticks, hashes and run id, without events.
+inputs are those that each shard recorded, the events and figures those that the first one recorded. So the tape is that of the
+run: its ticks, hashes and run id.
 """
 
 from __future__ import annotations
@@ -11,9 +12,13 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from recorder.format.blocks.block import BlockKind
 from recorder.format.blocks.frame import Frame
+from recorder.format.recording.change_replay import blocks_of
+from recorder.recording_options import FUNCTIONS
 from recorder.scenarios.shards.checked_manifest import ShardTapesError
 from recorder.storage.tape_copy import TapeCopy
+from replayer.tape.copied_range import copy_events, copy_telemetry
 from replayer.tape.tape import Tape
 from replayer.timeline.shards.shard_parts import ShardParts, WholeFacts
 from replayer.timeline.timeline import Timeline
@@ -22,7 +27,7 @@ from sim.kernel.state import State
 
 KEYFRAME_TICKS = 300
 # Facts of META about what parts do not have.
-_NOT_JOINED = ("segment", "phases", "functions", "cut", "joined", "rekeyed")
+_NOT_JOINED = ("segment", "phases", FUNCTIONS, "cut", "joined", "rekeyed")
 _FRAMES = 256  # Written together.
 
 
@@ -34,9 +39,10 @@ def write_whole(
     parts, facts: see ShardParts.alone. Raises ShardTapesError if they are not of one run, FileExistsError, OSError,
     RecordingError.
     """
-    meta = _meta_of(facts, parts.paths[0].parent)
-    with TapeCopy(target, bytes.fromhex(facts.run_id), meta) as copy, ExitStack() as stack:
+    with ExitStack() as stack:
         runs = [stack.enter_context(Timeline(path)) for path in parts.paths]
+        meta = _meta_of(facts, runs[0].tape)
+        copy = stack.enter_context(TapeCopy(target, bytes.fromhex(facts.run_id), meta))
         copy.full(parts.first_tick, parts.joined([run.at(parts.first_tick) for run in runs]).snapshot())
         frames: list[Frame] = []
         for frame, state in _ticks(parts, runs):
@@ -48,7 +54,14 @@ def write_whole(
                 copy.full(frame.tick, state.snapshot())
             progress(frame.tick - parts.first_tick)
         copy.frames(frames)
+        _copy_outputs(runs[0].tape, copy, parts)
         copy.finish({"reason": "joined from shards", "ticks": parts.last_tick})
+
+
+def _copy_outputs(first: Tape, copy: TapeCopy, parts: ShardParts) -> None:
+    copy_events(first, copy, parts.first_tick, parts.last_tick)
+    for block in blocks_of(first.recording, BlockKind.TELEMETRY):
+        copy_telemetry(block, copy, parts.first_tick, parts.last_tick)
 
 
 def _ticks(parts: ShardParts, runs: list[Timeline]) -> Iterator[tuple[Frame, State]]:
@@ -84,8 +97,8 @@ def _noted(tape: Tape, tick: int) -> tuple[bytes, int]:
     raise ShardTapesError(f"{tape.path} is not the tape of a shard: at tick {tick:,} it has no inputs of the whole")
 
 
-def _meta_of(facts: WholeFacts, folder: Path) -> bytes:
+def _meta_of(facts: WholeFacts, first: Tape) -> bytes:
     meta: dict[str, Any] = {key: value for key, value in facts.meta.items() if key not in _NOT_JOINED}
     if "event_stream" in meta:
-        meta["event_stream"] = False  # Shards record no events.
-    return encode_plain({**meta, "mode": "events", "joined_from": folder.name})
+        meta["event_stream"] = first.meta.get("event_stream") is True  # Shards of earlier versions recorded no events.
+    return encode_plain({**meta, "mode": "events", "joined_from": first.path.parent.name})

@@ -63,6 +63,24 @@ def test_the_joined_tape_is_that_of_one_process(folder: Path, tmp_path: Path, re
             assert joined.frame(tick).encoded_inputs == whole.frame(tick).encoded_inputs
 
 
+def test_the_joined_tape_has_the_events_and_figures_of_one_process(folder: Path, tmp_path: Path) -> None:
+    """Those that a plain run gave at each tick. So the events are extracted, too."""
+    write_whole(*ShardParts.alone(folder), tmp_path / "joined.tape")
+    plain = load_scenario("boom-and-crash").config
+    meadow, inputs_at = Meadow(plain), WORLD.inputs(plain)
+    meadow.events_wanted, events, figures = True, list[tuple[int, Any]](), list[dict[str, Any]]()
+    figures.append({"tick": 0, **meadow.telemetry()})
+    for tick in range(1, TICKS + 1):
+        meadow.step(inputs_at(tick))
+        events += [(tick, event) for event in meadow.events()]
+        figures.append({"tick": tick, **meadow.telemetry()})
+    assert events
+    with replayer.Tape(tmp_path / "joined.tape") as joined:
+        assert list(joined.events()) == events
+        table = joined.telemetry()
+        assert [{name: values[row] for name, values in table.items()} for row in range(len(table["tick"]))] == figures
+
+
 COMMANDS: dict[str, tuple[str, str]] = {
     "seek": ("seek {} --tick 9", "tick 9 of run.tape.shards: "),
     "verify": ("verify {}", "run.tape.shards: all 21 ticks match the recording"),
