@@ -21,16 +21,18 @@ from typing import Any
 import attrs
 import numpy as np
 
+from recorder.exit_codes import CORRUPT, DIFFERS, INCOMPLETE, SAME, UNREADABLE
 from recorder.storage.atomic_file import PART_SUFFIX, atomic_file, is_part_of, write_file
 from recorder.storage.atomic_folder import publish_folder
 from replayer.datasets.manifest import FORMAT_VERSION, MANIFEST, described_file
 from replayer.datasets.parts.worker import FileRecord, PartRecord
-from replayer.datasets.plan import LOST_KEYFRAME, DatasetPart, TapeInput
+from replayer.datasets.plan import LOST_KEYFRAME, DatasetPart, InspectedTapes, TapeInput
 from replayer.datasets.request import ExtractionError
 from replayer.datasets.rows.records import BATCH_ROWS, column_forms, read_rows
 from replayer.datasets.stores.store_formats import Store
 from replayer.datasets.task import Task
 from replayer.playback.sampled_states import Missing
+from replayer.status import STATUS_CODES, worst_code
 
 UNFINISHED_SUFFIX = ".unfinished"
 COLUMNS = "columns"  # The entry of the plan for the columns of transitions, which are found before the first row.
@@ -282,3 +284,14 @@ def listed_losses(
         for missing in record.missing:
             losses[part.source, missing] = None
     return [{"tape": sources[source].name, **attrs.asdict(missing)} for source, missing in losses]
+
+
+def code_of(inspected: InspectedTapes, records: Sequence[PartRecord]) -> int:
+    """The exit code of an extraction, see Extraction."""
+    codes = inspected.codes + [STATUS_CODES[source.status] for source in inspected.sources]
+    for record in records:
+        codes += [DIFFERS if missing.is_desync else CORRUPT for missing in record.missing]
+        codes += [INCOMPLETE] * bool(record.problems)
+    if UNREADABLE in codes and worst_code(codes) == SAME:
+        return UNREADABLE
+    return worst_code(codes)

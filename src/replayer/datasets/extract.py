@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import attrs
 
-from recorder.exit_codes import CORRUPT, DIFFERS, INCOMPLETE, SAME, UNREADABLE
+from recorder.exit_codes import SAME
 from recorder.location.tape_location import Location, tape_location
 from recorder.location.tape_url import TapeUrl
 from recorder.processes.engines.engine import Engine, engine_pool
@@ -22,6 +22,7 @@ from replayer.datasets.build import (
     Building,
     assemble_store,
     begun_manifest,
+    code_of,
     ensure_same_request,
     listed_losses,
     table_entry,
@@ -34,7 +35,6 @@ from replayer.datasets.parts.warn_losses import warn_of_manifest
 from replayer.datasets.parts.worker import PartRecord
 from replayer.datasets.plan import (
     DatasetPart,
-    InspectedTapes,
     TapeInput,
     chosen_agents,
     ensure_pairs_hold,
@@ -55,7 +55,6 @@ from replayer.datasets.transitions.agent_methods import (
 from replayer.datasets.transitions.column_forms import MisfitError
 from replayer.datasets.transitions.transition_rows import TRANSITIONS
 from replayer.playback.make_simulation import Factory, UnfitSimulationError
-from replayer.status import STATUS_CODES, worst_code
 from replayer.tape.tape import Tape
 
 if TYPE_CHECKING:
@@ -174,7 +173,9 @@ def extract(
 
     with engine_pool(engine, jobs if jobs > 1 else None, other=pool) as found:
         place = found if found is not None else local_pool(jobs)
-        run = partial(_extract, request, world, place, file_format, fps, progress, looking or (lambda _: None), command)
+        run = partial(
+            _extract, request, world, place, jobs, file_format, fps, progress, looking or (lambda _: None), command
+        )
         return _extract_to(output, paths, run, append=append)
 
 
@@ -214,6 +215,7 @@ def _extract(
     request: Request,
     world: Factory | None,
     pool: Pool,
+    jobs: int,
     file_format: str,
     fps: float | None,
     progress: Progress | None,
@@ -244,7 +246,7 @@ def _extract(
     if store is not None:
         manifest["versions"] |= store.versions()
     try:
-        task, parts, records, about = _parts_done(task, building, manifest, pool, progress, store, onto)
+        task, parts, records, about = _parts_done(task, building, manifest, pool, jobs, progress, store, onto)
         tables = _tables_of(task, parts, records, building, store)
     except (ExtractionError, UnfitSimulationError):
         building.abandon()
@@ -254,7 +256,7 @@ def _extract(
     manifest["problems"] = [problem for record in records for problem in record.problems]
     building.finish(manifest)
     warn_of_manifest(manifest)
-    return Extraction(building.target, manifest, _code(inspected, records))
+    return Extraction(building.target, manifest, code_of(inspected, records))
 
 
 def _tables_of(
@@ -294,6 +296,7 @@ def _parts_done(
     building: Building,
     manifest: Mapping[str, Any],
     pool: Pool,
+    jobs: int,
     progress: Progress | None,
     store: Store | None,
     onto: Mapping[str, Any] | None,
@@ -306,18 +309,18 @@ def _parts_done(
     as_begun = {**manifest, "parts": len(parts)}
     if plan is None:
         done = building.begin(as_begun)
-        return task, parts, run_parts(task, parts, done, building.keep, pool, progress, checks), {}
+        return task, parts, run_parts(task, parts, done, building.keep, pool, jobs, progress, checks), {}
     notes = [*manifest["notes"], *plan.noted(manifest["format"])]  # Before any work: a filter may make it an error.
     done = building.begin(as_begun | {COLUMNS: plan.plain()})
     try:
-        records = run_parts(task, parts, done, building.keep, pool, progress, checks)
+        records = run_parts(task, parts, done, building.keep, pool, jobs, progress, checks)
     except MisfitError:
         if plan.of_all_steps:
             raise
         plan = plan.with_all_steps(pool)  # Later steps return something else than the first ones.
         building.abandon()
         done = building.begin(as_begun | {COLUMNS: plan.plain()})
-        records = run_parts(plan.task, parts, done, building.keep, pool, progress, checks)
+        records = run_parts(plan.task, parts, done, building.keep, pool, jobs, progress, checks)
     return plan.task, parts, records, {"environments": plan.environments(), "notes": notes}
 
 
@@ -388,13 +391,3 @@ def _encodings(source: TapeInput, request: Request, world: Factory | None) -> tu
     with Tape(source.path) as tape:
         first = tape.first_tick + 1
         return (RAW,) if first <= tape.last_tick and is_raw(tape.frame(first).inputs) else ()
-
-
-def _code(inspected: InspectedTapes, records: Sequence[PartRecord]) -> int:
-    codes = inspected.codes + [STATUS_CODES[source.status] for source in inspected.sources]
-    for record in records:
-        codes += [DIFFERS if missing.is_desync else CORRUPT for missing in record.missing]
-        codes += [INCOMPLETE] * bool(record.problems)
-    if UNREADABLE in codes and worst_code(codes) == SAME:
-        return UNREADABLE
-    return worst_code(codes)

@@ -107,6 +107,7 @@ class DatasetPart:
         ticks: the sampled ones.
         then: the tick at which the last pair ends; None if there is none.
         first, last: the range of ticks whose events belong to this part.
+        share: its work as a part of that of the least full part of its tape; 1 or more if it was cut from others.
     """
 
     number: int
@@ -115,6 +116,7 @@ class DatasetPart:
     then: int | None
     first: int
     last: int
+    share: float = 1.0
 
 
 @attrs.frozen
@@ -341,7 +343,8 @@ def make_parts(
         for first, last in ranges_of(source, request):
             for ticks, then, until in _cut(first, last, request.stride, starts, ticks_min):
                 begin = first if ticks.start == first else ticks.start + 1
-                parts.append(DatasetPart(len(parts), number, ticks, then, begin, until))
+                share = (until - begin + 1) / ticks_min
+                parts.append(DatasetPart(len(parts), number, ticks, then, begin, until, share))
     return parts
 
 

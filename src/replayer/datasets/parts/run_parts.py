@@ -2,7 +2,7 @@
 
 Invariant: a part that is run after others in the same process gives what it gives in a process of its own. Each of its
 states is proved by a hash; one that is not as recorded there is run once more, alone. Parts whose rows functions of the
-user make, of which nothing is known, each have a process of their own.
+user make, of which nothing is known, each have a process of their own. Which parts share one changes no byte of a file.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from functools import partial
 from typing import Any
 
 from recorder.processes.pool import Pool, results_in_order
-from replayer.datasets import plan
 from replayer.datasets.parts.worker import PartRecord, do_parts
 from replayer.datasets.plan import ENVIRONMENT_TAPES, TAPES_TOGETHER, DatasetPart
 from replayer.datasets.task import Task
 
 ENVIRONMENT_PARTS = 10  # Of environments together: to start a process takes as long as thousands of their steps.
+ROUNDS = 4  # Of batches for each process, where there is work for that: so all of them end at about the same time.
 
 EnsureColumns = Callable[[str, Mapping[str, Mapping[str, Any]]], None]
 
@@ -28,13 +28,14 @@ def run_parts(
     done: dict[int, PartRecord],
     keep: Callable[[PartRecord], None],
     pool: Pool,
+    jobs: int,
     progress: Callable[[int, int], None] | None,
     ensure_columns: EnsureColumns | None,
 ) -> list[PartRecord]:
     """Run the parts that are not done; return the records of all.
 
-    done: records by number, to which the others are added. keep: called with each of these. progress: called with the
-    ticks done and all ticks. ensure_columns: called with each table and its columns, to refuse them.
+    done: records by number, to which the others are added. keep: called with each of these. jobs: the processes of the
+    pool. progress: called with the ticks done and all ticks. ensure_columns: called with each table and its columns, to refuse them.
     """
     waiting = [part for part in parts if part.number not in done]
     total = _ticks(parts)
@@ -49,7 +50,7 @@ def run_parts(
             pool, partial(do_parts, task), batches, name=partial(_name, task), size=_ticks, on_progress=report_progress
         )
 
-    batches = _batches(task, waiting)
+    batches = part_batches(task, waiting, jobs)
     for batch, records in zip(batches, run(batches), strict=True):
         for number, (part, first) in enumerate(zip(batch, records, strict=True)):
             record = first
@@ -76,19 +77,28 @@ def _name(task: Task, parts: Sequence[DatasetPart]) -> str:
     return f"extracted {task.sources[first.source].name} to {task.sources[last.source].name}"
 
 
-def _batches(task: Task, parts: Sequence[DatasetPart]) -> list[list[DatasetPart]]:
-    """The parts that are run by one process, one after the other."""
+def part_batches(task: Task, parts: Sequence[DatasetPart], jobs: int) -> list[list[DatasetPart]]:
+    """The parts that are run by one process, one after the other: as much work as a full part, but work for all processes.
+
+    Of environments as much as several full parts. jobs: the number of processes.
+    """
     request = task.request
     kinds = {facts.kind for facts in task.environments}
     has_functions = any(":" in str(one) for one in [*request.observations, *request.rewards, *task.encodings])
     if has_functions or request.agent_functions or request.info or "agents" in kinds or task.has_agent_actions:
         return [[part] for part in parts]
     is_of_environments = bool(kinds) and task.tables == task.settled_tables
-    ticks_max = plan.PART_TICKS * (ENVIRONMENT_PARTS if is_of_environments else 1)
     parts_max = ENVIRONMENT_TAPES if is_of_environments else TAPES_TOGETHER
+    share_max = float(ENVIRONMENT_PARTS if is_of_environments else 1)
+    if jobs > 1:
+        total = sum(part.share for part in parts)
+        share_max = min(share_max, max(total / (jobs * ROUNDS), min(1.0, total / jobs)))
     batches: list[list[DatasetPart]] = []
+    share = 0.0
     for part in parts:
-        if not batches or len(batches[-1]) == parts_max or _ticks([*batches[-1], part]) > ticks_max:
+        if not batches or len(batches[-1]) == parts_max or share + part.share / 2 > share_max:  # To the nearest part.
             batches.append([])
+            share = 0.0
         batches[-1].append(part)
+        share += part.share
     return batches

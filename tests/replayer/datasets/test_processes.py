@@ -1,0 +1,88 @@
+"""The parts of an extraction are shared out so that each process has work, for short tapes and for large states."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyarrow")
+
+import recorder
+import replayer
+from recorder.processes.inline_pool import InlinePool
+from recorder.processes.pool import Submission
+from replayer.datasets import plan
+
+from oracle.live_runs import record_live
+from small_worlds import Herd
+
+
+class CountingPool(InlinePool):
+    """A pool of this process, and the parts of each batch that it was given."""
+
+    def __init__(self) -> None:
+        object.__setattr__(self, "batches", list[list[Any]]())
+
+    def submit(self, work: Any, items: Any, *, name: Callable[[Any], str], on_progress: Any = None) -> Submission[Any]:
+        """Note the batches of parts, and work on them."""
+        items = list(items)
+        if items and isinstance(items[0], Sequence) and isinstance(items[0][0], plan.DatasetPart):
+            self.batches.extend(items)  # type: ignore[attr-defined]
+        return super().submit(work, items, name=name, on_progress=on_progress)
+
+
+def ticks_of_batches(tapes: Path | list[Path], out: Path, jobs: int, **wanted: Any) -> list[int]:
+    pool = CountingPool()
+    replayer.extract(tapes, out, pool=pool, jobs=jobs, **wanted)
+    return [sum(part.last - part.first + 1 for part in batch) for batch in pool.batches]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 3])
+def test_intervals_of_one_tape_of_large_states_are_shared_out(
+    jobs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A part that is full by its bytes is a batch of its own, though it has few ticks."""
+    record_live(tmp_path / "herd.tape", Herd(3), [None] * 60, keyframe_interval_ticks=6)
+    with replayer.open(tmp_path / "herd.tape", Herd) as run:
+        run.seek(0)
+        state_bytes = run.state.layout.size_bytes
+    monkeypatch.setattr(plan, "PART_BYTES", 12 * state_bytes)
+    ticks = ticks_of_batches(tmp_path / "herd.tape", tmp_path / "out", jobs, world=Herd, tables="states")
+    assert len(ticks) == 5, ticks
+    assert sum(ticks) == 61
+    assert max(ticks) <= 18
+
+
+@pytest.mark.parametrize(("jobs", "batches"), [(1, 1), (2, 2), (4, 4)])
+def test_short_tapes_are_shared_out_among_the_processes(jobs: int, batches: int, tmp_path: Path) -> None:
+    """One process for as much work as a part may be, and more only where there are processes for it."""
+    paths = [tmp_path / f"{number}.tape" for number in range(8)]
+    for path in paths:
+        record_live(path, Herd(3), [None] * 20, keyframe_interval_ticks=6)
+    ticks = ticks_of_batches(paths, tmp_path / "out", jobs, world=Herd, tables="states")
+    assert ticks == [8 * 21 // batches] * batches
+
+
+def test_the_tape_of_an_environment_is_shared_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One process takes several full parts, and two processes take half of them each, in more than one turn."""
+    gymnasium = pytest.importorskip("gymnasium")
+    with recorder.record(
+        gymnasium.make("CartPole-v1"), tmp_path / "cart.tape", quiet=True, keyframe_interval_ticks=20
+    ) as env:
+        env.action_space.seed(1)
+        env.reset(seed=1)
+        for _ in range(400):
+            _, _, terminated, truncated, _ = env.step(env.action_space.sample())
+            if terminated or truncated:
+                env.reset()
+    monkeypatch.setattr(plan, "PART_TICKS", 50)
+    (alone,) = ticks_of_batches(tmp_path / "cart.tape", tmp_path / "one", 1)
+    several = ticks_of_batches(tmp_path / "cart.tape", tmp_path / "two", 2)
+    assert sum(several) == alone
+    assert len(several) >= 4
+    assert max(several) <= alone / 4
+    files = [sorted(path.read_bytes() for path in (tmp_path / name).rglob("*.parquet")) for name in ("one", "two")]
+    assert files[0] == files[1]
