@@ -16,7 +16,8 @@ from sim.kernel.simulation import ArenaOfSaved, Simulation, inner_of
 
 KEY = "between_steps"  # In the end of a tape.
 KEPT_MAX = 16  # Changes that the end of a tape lists.
-FIRST_STEPS_NS = 3_000_000  # Of processor time for comparing the first steps: some ten of a game of 20 objects.
+LATER_MAX = 1_000  # Of those after them: the tick, and which of the listed ones it is like.
+FIRST_STEPS_NS = 60_000_000  # Of processor time for comparing the first steps: 150 of a game of 20 objects.
 
 
 class BetweenSteps:
@@ -24,6 +25,7 @@ class BetweenSteps:
 
     Attributes:
         changes: the tick after each change, and the path or the fields; the first KEPT_MAX.
+        later: of the next LATER_MAX, the tick, and the number of the one in changes of the same path or fields; -1 for none.
         count: of all changes.
     """
 
@@ -38,6 +40,7 @@ class BetweenSteps:
         self._first_tick = tick + 1
         self._named: set[str] = set()
         self.changes: list[tuple[int, str]] = []
+        self.later: list[tuple[int, int]] = []
         self.count = 0
         self._kept: Any = None
         self._reported = -1
@@ -59,6 +62,8 @@ class BetweenSteps:
         self.count += 1
         if len(self.changes) < KEPT_MAX:
             self.changes.append((tick, what))
+        elif len(self.later) < LATER_MAX:
+            self.later.append((tick, next((place for place, (_, one) in enumerate(self.changes) if one == what), -1)))
         if what not in self._named:
             self._named.add(what)
             self._notify(
@@ -78,7 +83,8 @@ class BetweenSteps:
 
     def _found(self) -> dict[str, Any]:
         changes = [[tick, what] for tick, what in self.changes]
-        return {"first_tick": self._first_tick, "count": self.count, "changes": changes}
+        later = {"later": [list(one) for one in self.later]} if self.later else {}
+        return {"first_tick": self._first_tick, "count": self.count, "changes": changes, **later}
 
     def _difference(self) -> str | None:
         """The path of a value that has changed, or the fields; None if nothing has."""
@@ -96,7 +102,7 @@ class BetweenSteps:
 
 
 class BetweenFirstSteps(BetweenSteps):
-    """Comparisons of the first steps of a recording, as many as a few milliseconds allow; nothing is said of them live.
+    """Comparisons of the first steps of a recording, as many as some milliseconds allow; nothing is said of them live.
 
     What is changed there may be written again by the next step, and then harms no replay: only a tick that differs in a
     replay is explained by it. An error of a comparison ends them: the user did not ask for any.

@@ -37,7 +37,7 @@ from replayer.diagnose.explain.variants import VariantOutcome
 from replayer.diagnose.investigation.investigate import investigate
 from replayer.report.before_step import before_step_lines
 from replayer.report.cause_text import cause_text, where_from
-from replayer.report.outside_lines import outside_cause_line, outside_lines, unrepeated_lines
+from replayer.report.outside_lines import dependence_lines, outside_cause_line, outside_lines, unrepeated_lines
 from replayer.report.party_report import CauseTexts
 from replayer.status import STATUS_CODES
 from replayer.timeline.verify import VerificationReport
@@ -181,7 +181,8 @@ def _lines(path: Location, explanation: Explanation) -> list[str]:
         lines += before_step_lines(explanation)
     elif explanation.agrees:
         which = "every variant" if len(explanation.ran) == len(explanation.variants) else "every variant that ran"
-        lines = [f"{path}: tick {tick}: {which} gives the recorded state", *_tested_block(explanation)]
+        lines = [f"{path}: tick {tick}: {which} gives the recorded state", *dependence_lines(explanation)]
+        lines += _tested_block(explanation)
     elif not explanation.ran:
         lines = [f"{path}: tick {tick}: no variant reached the step, whose state differed when the tape was verified"]
         lines += _known_lines(explanation)
@@ -335,7 +336,7 @@ def _elements_text(elements: DifferingElements) -> str:
 
 def _known_lines(explanation: Explanation) -> list[str]:
     between, unrepeated = explanation.between, unrepeated_lines(explanation.outside)
-    is_known = unrepeated or explanation.differs_by is not None
+    is_known = unrepeated or explanation.differs_by is not None or explanation.depends_on is not None
     known = "not tested either are" if is_known else "the cause is not known: not tested are"
     lines = [
         f"  {known}, among others, other versions of the code (--code FOLDER) and of libraries,",

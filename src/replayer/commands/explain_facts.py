@@ -35,6 +35,7 @@ def explanation_facts(path: Location, explanation: Explanation) -> dict[str, Any
         "writers": [_place_facts(place) | {"fields": shown_fields(fields)} for place, fields in explanation.writers],
         "replaced": attrs.asdict(explanation.replaced) if explanation.replaced is not None else None,
         "differs_by": explanation.differs_by,
+        "depends_on": explanation.depends_on,
         "outside": list(map(attrs.asdict, explanation.outside)),
         "identities": [attrs.asdict(one) for one in explanation.identities],
         "settings": [attrs.asdict(one) for one in explanation.settings],

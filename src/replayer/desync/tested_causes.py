@@ -79,11 +79,25 @@ def between_steps(tape: Tape, tick: int) -> TestedCause | None:
     ]
     if named:
         return TestedCause(cause, f"changed {where}: {named[0]}, as the recorder saw live", suspicious=True)
+    later = dict(entry for entry in tape.outcome["between_steps"].get("later", []) if len(entry) == 2)
+    if tick in later:
+        like = (
+            plain_text(str(changes[later[tick]][1]))
+            if 0 <= later[tick] < len(changes)
+            else "a value that the tape does not name"
+        )
+        return TestedCause(cause, f"changed {where}: {like}, as the recorder saw live", suspicious=True)
     last = tape.outcome["between_steps"].get("last_tick")
     if isinstance(last, int) and tick > last and changes:
         return _seen_earlier(cause, changes, range(first, last + 1), tick)
-    if tick < first or (isinstance(last, int) and tick > last) or count != len(changes):
+    if tick < first or (isinstance(last, int) and tick > last):
         return None
+    if count != len(changes) + len(later):
+        return TestedCause(
+            cause,
+            f"not known {where}: of {count:,} changes that the recorder saw, the tape lists the first",
+            suspicious=None,
+        )
     found = (
         f"no value changed {where}: the recorder compared the values before the step with those that the last step left; "
         "not compared: the tables of sets, the flags of arrays, equal objects in place of others"
@@ -99,8 +113,8 @@ def is_of_recorder(tape: Tape) -> bool:
 
 def _not_compared(tick: int) -> TestedCause:
     found = (
-        f"not compared before the step to tick {tick:,}: other code may have changed a value outside of the step; record "
-        "the run with between_steps=True, which names each such change"
+        f"the tape tells of no comparison before the step to tick {tick:,}: other code may have changed a value outside of the "
+        "step; record the run with between_steps=True, which names each such change"
     )
     return TestedCause(BETWEEN, found, suspicious=None)
 

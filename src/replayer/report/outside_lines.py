@@ -8,7 +8,7 @@ from recorder.ambient.outside.outside_read import VARIABLE
 from recorder.text import counted
 from replayer.desync.outside_comparison import DIFFERS, EQUAL, LATER, ReadComparison
 from replayer.diagnose.explain.answer.explanation import Explanation
-from replayer.diagnose.explain.outside.differing_reads import STAND_IN_RUNS
+from replayer.diagnose.explain.outside.differing_reads import SET_RUNS, STAND_IN_RUNS
 from replayer.diagnose.explain.trace_step import NOT_REPEATABLE
 
 _READS_SHOWN = 12
@@ -29,7 +29,18 @@ def outside_cause_line(explanation: Explanation) -> str | None:
             return f"cause: {what}: with stand-ins that are the same in each run, {gives}"
         runs = f"in {STAND_IN_RUNS} of {STAND_IN_RUNS} processes each"
         return f"cause: {what}: with stand-ins that are the same in A and B, both give one state ({runs})"
+    if (what := explanation.depends_on) is not None:
+        runs = f"each the same in {SET_RUNS} of {SET_RUNS} processes"
+        return f"cause: {what}: with two sets of stand-ins for it, the step gives two states ({runs})"
     return None
+
+
+def dependence_lines(explanation: Explanation) -> list[str]:
+    """Of a tick at which every variant gives the recorded state: what its state depends on, if that is known."""
+    dependence = outside_cause_line(explanation)
+    if dependence is None:
+        return []
+    return [f"  in another run it may give another one; it depends on {dependence.removeprefix('cause: ')}"]
 
 
 def _recorded_variables(explanation: Explanation) -> str | None:

@@ -16,6 +16,7 @@ import replayer.commands.main
 from recorder import Recorder, RecordingWarning
 from recorder.session import between_steps
 from replayer import Tape
+from replayer.desync.tested_causes import between_steps as between_steps_of
 from replayer.timeline.verify import verify_tape
 
 from oracle.command_lines import run
@@ -216,7 +217,7 @@ def test_what_is_recorded_as_an_input_is_no_such_change() -> None:
 
 @pytest.mark.seldom(0.15)
 def test_another_cause_is_not_taken_for_one() -> None:
-    """A hidden counter: the comparison was made, and found nothing; without it nothing is said."""
+    """A hidden counter: the comparison was made, and found nothing; without it none is claimed."""
     for on in (True, False):
         Camp.hidden = 0
         with record(between_steps=on) as game:
@@ -230,7 +231,8 @@ def test_another_cause_is_not_taken_for_one() -> None:
             assert found.suspicious is False
             assert found.found.startswith("no value changed between tick 17 and 18, outside of the step: the recorder")
         else:
-            assert found is None
+            assert found is not None
+            assert found.suspicious is None
         Path("run.tape").unlink()
 
 
@@ -312,6 +314,23 @@ def test_the_first_steps_are_compared_by_default_and_nothing_is_said_live() -> N
         assert KEY not in tape.outcome
 
 
+def test_a_change_in_each_tick_is_told_of_late_ones_too() -> None:
+    """The tape names the first ones, and of the others the ticks and which of the first ones they are like."""
+    with recorder.record(Camp(), "run.tape", quiet=True, trial_ms=0, keyframe_interval_ticks=100) as game:
+        for tick in range(40):
+            game.units[3 + tick % 2].hp = 10.0 + tick
+            game.step()
+    with Tape("run.tape") as tape:
+        found = tape.outcome[KEY]
+        assert found["changes"][-1] == [16, "Camp.units[4].hp"]
+        assert found["later"][:2] == [[17, 0], [18, 1]]
+        told = between_steps_of(tape, 18), between_steps_of(tape, 40)
+    assert [one and one.found for one in told] == [
+        f"changed between tick {tick - 1} and {tick}, outside of the step: Camp.units[4].hp, as the recorder saw live"
+        for tick in (18, 40)
+    ]
+
+
 def test_what_comes_after_the_first_steps_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither that something was changed there, nor that nothing was."""
     monkeypatch.setattr(between_steps, "FIRST_STEPS_NS", 1)
@@ -320,7 +339,7 @@ def test_what_comes_after_the_first_steps_is_not_known(monkeypatch: pytest.Monke
         assert KEY not in tape.outcome
     found = between("run.tape", Camp)
     assert found.suspicious is None
-    assert found.found.startswith("not compared before the step to tick 13: ")
+    assert found.found.startswith("the tape tells of no comparison before the step to tick 13: ")
     assert "record the run with between_steps=True" in found.found
 
 

@@ -24,7 +24,7 @@ from replayer.diagnose.explain.answer.explanation import Explanation
 from replayer.diagnose.explain.answer.known_differences import with_known_differences
 from replayer.diagnose.explain.answer.split_objects import with_joined
 from replayer.diagnose.explain.explained_pair import explained_pair
-from replayer.diagnose.explain.outside.differing_reads import differing_reads, raising_reads
+from replayer.diagnose.explain.outside.differing_reads import dependent_reads, differing_reads, raising_reads
 from replayer.diagnose.explain.outside.outside_variants import RUNS, UNSURE_RUNS, outside_variants
 from replayer.diagnose.explain.values.process_settings import DifferingSetting, differing_settings, process_settings
 from replayer.diagnose.explain.variant_choice import (
@@ -220,14 +220,16 @@ class _Case:
             explained = with_joined(
                 explained, lambda one, starts: self._run_if_possible(one, tick, before, starts, pair)
             )
-            return attrs.evolve(explained, differs_by=self._differs_by(explained, pair, before))
+            explained = attrs.evolve(explained, differs_by=self._differs_by(explained, pair, before))
+            return attrs.evolve(explained, depends_on=self._depends_on(explained, before))
         if finding is None and all(one.step is None for one in outcomes):
             raise VariantFailedError(f"tick {tick:,}: no variant reached the step: {'; '.join(notes)}")
         explanation = Explanation(tick, recorded_hash, outcomes, None, [], None, [], None, [], notes)
-        if explanation.agrees:
-            return explanation
+        if explanation.agrees:  # By chance, perhaps: the tick was asked for, or differed when the tape was verified.
+            return attrs.evolve(explanation, depends_on=self._depends_on(explanation, before))
         explanation = with_known_differences(tape, self.factory, explanation, finding)
-        return attrs.evolve(explanation, differs_by=self._raises_by(explanation, before))
+        explanation = attrs.evolve(explanation, differs_by=self._raises_by(explanation, before))
+        return attrs.evolve(explanation, depends_on=self._depends_on(explanation, before))
 
     def explain_here(self, explanation: Explanation, finding: Finding) -> Explanation | None:
         """Compare with the present variant under the settings of this process, whose step alone gives another state.
@@ -324,6 +326,17 @@ class _Case:
         if self.asked or present is None or tick is None:
             return None
         return raising_reads(present, lambda variants, starts: self._run_if_possible(variants, tick, before, starts))
+
+    def _depends_on(self, explained: Explanation, before: Snapshot) -> str | None:
+        """The kind of reads on which the state depends, if neither a line nor a variant tells the cause."""
+        present, tick = _traced_present(explained.variants), explained.tick
+        is_named = explained.replaced is not None or any(one.proved for one in explained.settings)
+        is_told = explained.cause is not None and explained.cause.kind not in ("unseen", "line", "branch")
+        if self.asked or is_named or is_told or explained.differs_by is not None:
+            return None
+        if present is None or tick is None:
+            return None
+        return dependent_reads(present, lambda variants, starts: self._run_if_possible(variants, tick, before, starts))
 
     def _find_recorded(
         self,

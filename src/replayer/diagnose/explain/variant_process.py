@@ -272,7 +272,7 @@ def _prepared(tape: Tape, load: Load, job: dict[str, Any], start: int | None) ->
         missing, times_ns, folder = job["replaced"]
         is_own = OwnCode(cursor.simulation)
         replace_files(missing, times_ns, Path(folder), is_own)
-        use_stand_ins(job["stands_in"], is_own)
+        use_stand_ins(job["stands_in"], is_own, job["number"])
     return cursor
 
 

@@ -49,6 +49,7 @@ class Replaced:
         missing: paths of files that the step finds missing.
         times_ns: by path, the time at which the step finds a file changed.
         stands_in: kinds of reads for which the step gets stand-ins; see outside/stand_ins.py.
+        number: of the set of stand-ins, 0 or 1.
         runs: the number of processes in which the step gave the same state with it.
     """
 
@@ -57,6 +58,7 @@ class Replaced:
     missing: tuple[str, ...] = ()
     times_ns: Mapping[str, int] = attrs.field(factory=dict, hash=False)
     stands_in: tuple[str, ...] = ()
+    number: int = 0
     runs: int = 1
 
 
@@ -217,7 +219,7 @@ class VariantRunner:
         if variant.replaced is not None:
             folder = tempfile.mkdtemp(dir=self._folder.name)
             job["replaced"] = [list(variant.replaced.missing), dict(variant.replaced.times_ns), folder]
-            job["stands_in"] = list(variant.replaced.stands_in)
+            job["stands_in"], job["number"] = list(variant.replaced.stands_in), variant.replaced.number
         return job
 
     def _run(

@@ -57,6 +57,8 @@ class Explanation:
         not_given_back: fields that load() did not give back before the step, in B alone.
         differs_by: a kind of reads of the outside world: with the same stand-ins for it, the two variants give one state,
             or, without a pair, the step does not raise.
+        depends_on: a kind of reads of the outside world: with two sets of stand-ins for it, the step gives two states, the same
+            with each set.
         is_only_here: True if the tick differs when it is verified in this process, and on no variant.
         tested: further causes that were tested because no line is known to be the cause; see diagnose/investigation.
     """
@@ -80,6 +82,7 @@ class Explanation:
     settings: list[DifferingSetting] = attrs.field(factory=list)
     not_given_back: list[NotGivenBack] = attrs.field(factory=list)
     differs_by: str | None = None
+    depends_on: str | None = None
     is_only_here: bool = False
     tested: list[TestedCause] = attrs.field(factory=list)
 

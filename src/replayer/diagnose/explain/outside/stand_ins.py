@@ -1,16 +1,20 @@
-"""Stand-ins for what differs from run to run: addresses, clocks, chance of the system, generators without a seed.
+"""Stand-ins for what differs from run to run: addresses, clocks, chance of the system, generators without a seed, threads.
 
 A stand-in gives the same in each run. Where two variants of a step differ, and with the stand-ins for one kind of reads they
-do not, what the step reads of that kind makes the difference.
+do not, what the step reads of that kind makes the difference. There are two sets of them: a step that gives one state with
+the first set, and another one with the second, depends on what they stand for.
 """
 
 from __future__ import annotations
 
 import builtins
+import concurrent.futures
 import datetime as dt
+import gc
 import os
 import random
 import sys
+import threading
 import time
 import uuid
 from collections.abc import Callable, Collection
@@ -19,31 +23,50 @@ from typing import Any
 import numpy as np
 
 from recorder.ambient.outside.dated_class import dated_class
-from recorder.ambient.outside.outside_read import CLOCK, ENTROPY, GENERATOR, IDENTITY
+from recorder.ambient.outside.outside_read import CLOCK, CONTACT, ENTROPY, GENERATOR, IDENTITY, NUMBER, THREADS
 from recorder.ambient.outside.read_functions import CLOCKS
+from replayer.diagnose.explain.outside.ordered_threads import order_threads
 
 # A clock goes on by a microsecond each time it is asked, and faster the more it was: a wait for it comes to an end.
 START_S, TICK_NS, FASTER_AFTER = 1_600_000_000, 1_000, 1_000
+OTHER_START_S, OTHER_TICK_NS = (
+    1_700_050_607,
+    1_700_000,
+)  # Of the second set: another day and hour, and a slower machine.
 ADDRESS, ALIGNED_BYTES = 0x7F00_0000_0000, 64
 SEED = 7
+ANSWERS = (0, 1), (2, 9)  # In both sets: of gc.collect(), and of sys.getrefcount().
 
 
-def use_stand_ins(kinds: Collection[str], is_own: Callable[[str], bool]) -> None:
-    """Put stand-ins in place for these kinds of reads, in Python's modules and the user's. Only in a copy."""
+def use_stand_ins(kinds: Collection[str], is_own: Callable[[str], bool], number: int = 0) -> None:
+    """Put stand-ins in place for these kinds of reads, in Python's modules and the user's. Only in a copy.
+
+    number: of the set, 0 or 1.
+    """
     substitutes: dict[int, tuple[Any, Any]] = {}
     if CLOCK in kinds:
-        substitutes |= _clocks()
+        substitutes |= _clocks(*((OTHER_START_S, OTHER_TICK_NS) if number else (START_S, TICK_NS)))
     if ENTROPY in kinds:
-        chance = random.Random(SEED)  # noqa: S311 - the same in each run
+        chance = random.Random(SEED + number)  # noqa: S311 - the same in each run
         substitutes[id(os.urandom)] = os.urandom, chance.randbytes
         substitutes[id(uuid.uuid1)] = uuid.uuid1, lambda *_, **__: uuid.UUID(bytes=chance.randbytes(16))
     if GENERATOR in kinds:
-        random.seed(SEED)
-        np.random.seed(SEED)  # noqa: NPY002 - the generator that a process has once
+        random.seed(SEED + number)
+        np.random.seed(SEED + number)  # noqa: NPY002 - the generator that a process has once
+    if THREADS in kinds:
+        substitutes |= order_threads(is_reversed=bool(number))
+    if NUMBER in kinds and hasattr(threading, "get_native_id"):
+        substitutes[id(threading.get_native_id)] = threading.get_native_id, _Numbers(1_000 + 3_331 * number)
+    if CONTACT in kinds:
+        substitutes[id(gc.collect)] = gc.collect, lambda *_, **__: (_collect(), ANSWERS[0][number])[1]
+        substitutes[id(sys.getrefcount)] = sys.getrefcount, lambda _, *__: ANSWERS[1][number]
+    if IDENTITY in kinds:
+        substitutes[id(os.getpid)] = os.getpid, lambda: 1_000 + 3_331 * number
+        _OBJECTS.order = -1 if number else 1
     for module in list(sys.modules.values()):
         names = getattr(module, "__dict__", None)
         is_users = isinstance(names, dict) and is_own(getattr(module, "__file__", None) or "")
-        if not isinstance(names, dict) or not (is_users or module in (time, os, random, uuid, dt)):
+        if not isinstance(names, dict) or not (is_users or module in _MODULES):
             continue
         for name, value in list(names.items()):
             if id(value) in substitutes and substitutes[id(value)][0] is value:
@@ -52,14 +75,29 @@ def use_stand_ins(kinds: Collection[str], is_own: Callable[[str], bool]) -> None
             names.update({name: one for name, one in _ADDRESSES.items() if name not in names})
 
 
-def _clocks() -> dict[int, tuple[Any, Any]]:
+_collect = gc.collect
+_MODULES = (time, os, random, uuid, dt, gc, sys, threading, concurrent.futures)
+
+
+class _Numbers:
+    """Numbers for threads in the order in which they ask."""
+
+    def __init__(self, first: int) -> None:
+        self._first = first
+        self._known: dict[int, int] = {}
+
+    def __call__(self) -> int:
+        return self._known.setdefault(threading.get_ident(), self._first + len(self._known))
+
+
+def _clocks(start_s: int, tick_ns: int) -> dict[int, tuple[Any, Any]]:
     asked, since_ns = 0, 0
 
     def now_ns() -> int:
         nonlocal asked, since_ns
         asked += 1
-        since_ns += TICK_NS * (1 + asked // FASTER_AFTER)
-        return START_S * 1_000_000_000 + since_ns
+        since_ns += tick_ns * (1 + asked // FASTER_AFTER)
+        return start_s * 1_000_000_000 + since_ns
 
     def method(name: str, _: Any) -> Callable[..., Any]:
         def substitute(zone: Any = None) -> Any:
@@ -78,15 +116,20 @@ def _clocks() -> dict[int, tuple[Any, Any]]:
 
 
 class _Addresses:
-    """Numbers for objects in the order in which they are asked for, in place of their addresses."""
+    """Numbers for objects in the order in which they are asked for, in place of their addresses.
+
+    Attributes:
+        order: 1, or -1 for numbers that go down.
+    """
 
     def __init__(self) -> None:
+        self.order = 1
         self._known: dict[int, tuple[Any, int]] = {}  # Kept alive: no other object may get their addresses.
 
     def id(self, value: Any, /) -> int:
         """The number of an object, in place of its address."""
         _, number = self._known.setdefault(builtins.id(value), (value, len(self._known)))
-        return ADDRESS + ALIGNED_BYTES * number
+        return ADDRESS + ALIGNED_BYTES * number * self.order
 
     def hash(self, value: Any, /) -> int:
         """The hash of a value, by its number if it hashes by its address."""

@@ -24,6 +24,7 @@ import random
 import threading
 import time
 import uuid
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from time import perf_counter as measured
 
 
@@ -46,6 +47,34 @@ class Ties:
         mice = [Mouse() for _ in range(30)]
         ranked = sorted(range(30), key=lambda number: id(mice[number]) * 7919 % 65521)  # Ties
         self.last = ranked[0] * 30 + ranked[1]
+
+
+class Threads:
+    def __init__(self):
+        self.firsts = []
+
+    def step(self, inputs):
+        ended = []
+        threads = [threading.Thread(target=ended.append, args=(number,)) for number in range(3)]  # Threads
+        for thread in threads:
+            thread.start()  # Started
+        for thread in threads:
+            thread.join()
+        self.firsts = ended if type(self).in_order else sorted(ended)
+
+    in_order = True
+
+
+class SoundThreads(Threads):
+    in_order = False
+
+
+def tasks():
+    with ThreadPoolExecutor(2) as pool:
+        jobs = [pool.submit(pow, number, 2) for number in range(5)]
+        raised = pool.submit(int, "x")
+        ended = [job.result() for job in as_completed(jobs)]
+        return ended, list(pool.map(abs, [-1, -2])), repr(raised.exception())
 
 
 class Hasty:
@@ -99,6 +128,37 @@ def test_addresses_that_decide_are_named(programs: Any, capsys: pytest.CaptureFi
     facts = json.loads(capsys.readouterr().out)
     line = next(number for number, text in enumerate(PROGRAMS.splitlines(), 1) if text.endswith("# Ties"))
     assert facts["differs_by"] == f"the addresses of objects, by id() (read at differing_programs.py:{line})"
+
+
+def test_threads_end_in_the_order_of_the_set(programs: Any) -> None:
+    """Tasks of a pool and other threads, forwards and backwards; results and errors are those of the tasks."""
+
+    def ended(number: int) -> dict[str, Any]:
+        use_stand_ins(["threads"], lambda path: path.endswith("differing_programs.py"), number)
+        threads = programs.Threads()
+        threads.step(None)
+        return {"threads": threads.firsts, "tasks": programs.tasks()}
+
+    first, second = (in_a_copy(lambda number=number: ended(number)) for number in (0, 1))  # type: ignore[misc]
+    assert first["threads"] == [0, 1, 2] == second["threads"][::-1]
+    assert list(first["tasks"][0]) == [0, 1, 4, 9, 16] == list(second["tasks"][0])[::-1]
+    assert first["tasks"][1:] == second["tasks"][1:]
+    assert list(first["tasks"][1]) == [1, 2]
+    assert first["tasks"][2].startswith("ValueError")
+
+
+@pytest.mark.parametrize(("name", "depends"), [("Threads", True), ("SoundThreads", False)])
+def test_the_order_of_threads_is_named_where_the_state_depends_on_it(
+    programs: Any, capsys: pytest.CaptureFixture[str], name: str, *, depends: bool
+) -> None:
+    """Even where every run ends them in one order, by chance."""
+    with recorder.record(getattr(programs, name)(), "run.tape", step="step", quiet=True, trial_ms=0) as game:
+        game.step(None)
+    run(replayer.commands.main.main, f"explain run.tape --tick 1 --json --sim differing_programs:{name}")
+    facts = json.loads(capsys.readouterr().out)
+    line = next(number for number, text in enumerate(PROGRAMS.splitlines(), 1) if text.endswith("# Started"))
+    told = f"the order in which threads end (started at differing_programs.py:{line})"
+    assert (facts["depends_on"] or facts["differs_by"]) == (told if depends else None)
 
 
 @pytest.mark.long

@@ -1,0 +1,132 @@
+"""Threads that end in a given order: a step whose state depends on that order shows it so. Only in a copy of a process.
+
+Tasks of a pool run one after another, in the order in which they were submitted or in the reverse one. Other threads are
+let go one after another in the same way; one that does not end soon is not waited for.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import functools
+import multiprocessing.pool
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+WAIT_S = 0.3  # For a thread to end before the next one goes on.
+
+
+def order_threads(*, is_reversed: bool) -> dict[int, tuple[Any, Any]]:
+    """Let threads that are started from now on end in order. Return functions and what the user's modules get for them."""
+    tasks, gates = _Tasks(is_reversed=is_reversed), _Gates(is_reversed=is_reversed)
+    for name in ("result", "exception", "done", "running"):
+        setattr(Future, name, tasks.settling(getattr(Future, name)))
+    ThreadPoolExecutor.submit = tasks.submit  # type: ignore[method-assign]
+    ThreadPoolExecutor.shutdown = tasks.settling(ThreadPoolExecutor.shutdown)  # type: ignore[method-assign]
+    pool: Any = multiprocessing.pool.ThreadPool
+    pool.imap_unordered = pool.imap
+    thread: Any = threading.Thread
+    for name in ("join", "is_alive"):
+        setattr(thread, name, gates.opening(getattr(thread, name)))
+    thread.start = gates.starting(thread.start)
+    futures = concurrent.futures
+    return {
+        id(futures.as_completed): (futures.as_completed, tasks.as_completed),
+        id(futures.wait): (futures.wait, tasks.settling(futures.wait)),
+    }
+
+
+class _Tasks:
+    """The tasks of all pools."""
+
+    def __init__(self, *, is_reversed: bool) -> None:
+        self._is_reversed = is_reversed
+        self._waiting: list[tuple[Future[Any], Callable[[], Any]]] = []
+        self._ended: dict[Future[Any], None] = {}  # In the order in which they ended.
+
+    @property
+    def submit(self) -> Callable[..., Future[Any]]:
+        """In place of the method of a pool."""
+
+        def submit(_: ThreadPoolExecutor, task: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
+            future = Future[Any]()
+            self._waiting.append((future, functools.partial(task, *arguments, **named)))
+            if not self._is_reversed:
+                self._settle()
+            return future
+
+        return submit
+
+    def settling(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """A function before which the tasks run that wait."""
+
+        @functools.wraps(function)
+        def settled(*arguments: Any, **named: Any) -> Any:
+            self._settle()
+            return function(*arguments, **named)
+
+        return settled
+
+    def as_completed(self, futures: Iterable[Future[Any]], timeout: float | None = None) -> Iterator[Future[Any]]:  # noqa: ARG002 - as the original
+        """The futures in the order in which they ended, then those of other pools."""
+        self._settle()
+        wanted = list(futures)
+        return iter(
+            [*(one for one in self._ended if one in wanted), *(one for one in wanted if one not in self._ended)]
+        )
+
+    def _settle(self) -> None:
+        while self._waiting:
+            future, task = self._waiting.pop(-1 if self._is_reversed else 0)
+            self._ended[future] = None
+            try:
+                result = task()
+            except BaseException as error:  # noqa: BLE001 - as a pool does
+                future.set_exception(error)
+            else:
+                future.set_result(result)
+
+
+class _Gates:
+    """Threads that wait until it is their turn."""
+
+    def __init__(self, *, is_reversed: bool) -> None:
+        self._is_reversed = is_reversed
+        self._waiting: list[tuple[threading.Thread, threading.Event]] = []
+        self._join = threading.Thread.join
+
+    def starting(self, start: Callable[[Any], None]) -> Callable[[Any], None]:
+        """In place of the method start of a thread."""
+
+        def started(thread: Any) -> None:
+            gate, run = threading.Event(), thread.run
+
+            def gated() -> None:
+                gate.wait(WAIT_S)
+                run()
+
+            thread.run = gated
+            start(thread)
+            self._waiting.append((thread, gate))
+            if not self._is_reversed:
+                self._open()
+
+        return started
+
+    def opening(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """A method of a thread before which those that wait have their turns."""
+
+        @functools.wraps(function)
+        def opened(thread: threading.Thread, *arguments: Any, **named: Any) -> Any:
+            if threading.current_thread() is threading.main_thread():
+                self._open()
+            return function(thread, *arguments, **named)
+
+        return opened
+
+    def _open(self) -> None:
+        while self._waiting:
+            thread, gate = self._waiting.pop(-1 if self._is_reversed else 0)
+            gate.set()
+            self._join(thread, WAIT_S)
