@@ -226,7 +226,7 @@ def trial_lines(report: LevelReport) -> list[str]:
     for finding in report.hidden:
         lines.append(f"  {finding_lines(finding)[0]}")
     if report.suspects:
-        lines.append("  suspects outside the state, most likely first:")
+        lines.append("  suspects, most likely first:")
         lines += [f"    {suspect}" for suspect in report.suspects[:8]]
     return lines
 

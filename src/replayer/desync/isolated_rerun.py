@@ -23,8 +23,7 @@ from recorder.processes.fork_call import in_a_copy
 from recorder.processes.seeds.process_generators import begin_with_imported_states
 from replayer.desync.stack_depth import at_depth, differs_by_depth
 from replayer.playback.cursor import MismatchError
-from sim.kernel.hooks import HasAdapter, hook
-from sim.kernel.simulation import ArenaOfSaved
+from replayer.playback.lost_on_load import lost_on_load
 from sim.kernel.state import Snapshot
 
 if TYPE_CHECKING:
@@ -114,10 +113,10 @@ def lost_field(make_cursor: MakeCursor, bad_tick: int) -> str | None:
     def lost() -> dict[str, Any]:
         cursor = _fresh(make_cursor)
         cursor.place_before(max(bad_tick - 1, cursor.tape.first_tick))
-        simulation = cursor.simulation
-        if not isinstance(simulation, ArenaOfSaved) or hook(simulation.inner, HasAdapter) is not None:
+        try:
+            return {"field": lost_on_load(cursor.simulation)}
+        except Exception:  # noqa: BLE001 - of the user's save(): what it would return is not known
             return {"field": None}
-        return {"field": simulation.changed_field()}
 
     try:
         field: str | None = in_a_copy(lost)["field"]

@@ -228,8 +228,8 @@ class _Case:
         if explanation.agrees:  # By chance, perhaps: the tick was asked for, or differed when the tape was verified.
             return attrs.evolve(explanation, depends_on=self._depends_on(explanation, before))
         explanation = with_known_differences(tape, self.factory, explanation, finding)
-        explanation = attrs.evolve(explanation, differs_by=self._raises_by(explanation, before))
-        return attrs.evolve(explanation, depends_on=self._depends_on(explanation, before))
+        raised = attrs.evolve(explanation, differs_by=self._raises_by(explanation, before))
+        return attrs.evolve(raised, depends_on=self._depends_on(raised, before))
 
     def explain_here(self, explanation: Explanation, finding: Finding) -> Explanation | None:
         """Compare with the present variant under the settings of this process, whose step alone gives another state.
@@ -332,9 +332,8 @@ class _Case:
         present, tick = _traced_present(explained.variants), explained.tick
         is_named = explained.replaced is not None or any(one.proved for one in explained.settings)
         is_told = explained.cause is not None and explained.cause.kind not in ("unseen", "line", "branch")
-        if self.asked or is_named or is_told or explained.differs_by is not None:
-            return None
-        if present is None or tick is None:
+        is_known = is_named or is_told or explained.differs_by is not None
+        if self.asked or is_known or present is None or tick is None:
             return None
         return dependent_reads(present, lambda variants, starts: self._run_if_possible(variants, tick, before, starts))
 

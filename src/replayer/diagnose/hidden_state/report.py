@@ -27,6 +27,7 @@ _HAPPENED = {
 }
 
 
+_SET_ORDER = "USES THE ORDER OF A SET"
 # What is proved about a simulation, by the kind of suspect or the way of the trial. Every other kind of proved suspect is
 # a value that a restore does not bring back.
 _VERDICTS = {
@@ -34,10 +35,12 @@ _VERDICTS = {
     "entropy": "READS RANDOM NUMBERS OF THE SYSTEM",
     "environment variable": "READS ENVIRONMENT VARIABLES",
     ENVIRONMENT: "READS ENVIRONMENT VARIABLES",
+    "order of a set": _SET_ORDER,
+    "order of the set": _SET_ORDER,
     READ: "CHANGED BY BEING READ",
     MARKS: "WRITES WITHOUT A MARK",
 }
-_HIDDEN_STATE = "HIDDEN STATE"
+_HIDDEN_STATE, _LOST = "HIDDEN STATE", "LOAD LOSES STATE"
 _NOT_KNOWN = "DIVERGES AFTER A RESTORE, cause not known"
 
 
@@ -99,6 +102,7 @@ class SyncFinding:
         note: a remark, in a sentence.
         without_effect: without suspects: names of values that differed, were put back and made no difference.
         repeats: of a restore into fresh instances whose cause was not proved.
+        lost: the field in which save() differs right after the load; None if it is equal, or not compared.
     """
 
     tick: int
@@ -112,6 +116,7 @@ class SyncFinding:
     states: tuple[Snapshot, Snapshot] | None = None
     without_effect: list[str] = attrs.field(factory=list)
     repeats: Repeats | None = None
+    lost: str | None = None
 
     def __str__(self) -> str:
         return "\n".join(finding_lines(self))
@@ -186,6 +191,8 @@ def _verdict(report: SyncReport) -> str:
     for finding in report.findings:
         if finding.way in _VERDICTS:
             proved.append(_VERDICTS[finding.way])
+        elif finding.lost is not None:  # The state has it: what was put back is not hidden, or not all of it.
+            proved += [_LOST for suspect in finding.suspects if suspect.proved]
         else:
             proved += [_VERDICTS.get(suspect.kind, _HIDDEN_STATE) for suspect in finding.suspects if suspect.proved]
     if not proved or _HIDDEN_STATE in proved:
@@ -211,8 +218,10 @@ def finding_lines(finding: SyncFinding) -> list[str]:
         lines.append(f"  … and {counted(omitted, 'field')} more")
     if finding.repeats is not None:
         lines.append(f"  {finding.repeats}")
+    if finding.lost is not None:
+        lines.append(f"  load() does not give back {finding.lost}: save() returns something else right after it")
     if finding.suspects:
-        lines.append("  suspects outside the state, most likely first:")
+        lines.append("  suspects, most likely first:")
         lines += [f"    {suspect}" for suspect in finding.suspects[:SUSPECTS_SHOWN]]
     elif finding.without_effect:
         names = ", ".join(finding.without_effect[:SUSPECTS_SHOWN])
@@ -253,6 +262,7 @@ def report_facts(report: SyncReport) -> dict[str, Any]:
                 ],
                 "suspects": [attrs.asdict(suspect) for suspect in finding.suspects],
                 "note": finding.note,
+                "lost": finding.lost,
                 "repeats": None if finding.repeats is None else attrs.asdict(finding.repeats),
             }
             for finding in report.findings

@@ -284,7 +284,8 @@ class _Run:
         finding = _finding(period, way, outcome, [self._since(suspect) for suspect in suspects])
         if way == FRESH and not any(suspect.proved for suspect in suspects):
             finding = attrs.evolve(finding, repeats=self._repeated(period, outcome))
-        return attrs.evolve(finding, without_effect=without_effect if not suspects else [])
+        lost = self._trials.lost(period, way)
+        return attrs.evolve(finding, lost=lost, without_effect=without_effect if not suspects else [])
 
     def _repeated(self, period: Period, outcome: TrialOutcome) -> Repeats | None:
         """Let further fresh copies run the period from the same start, with the same surroundings.

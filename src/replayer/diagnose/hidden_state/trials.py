@@ -25,6 +25,7 @@ from recorder.exception_text import raised_text
 from replayer.diagnose.hidden_state.naming_lines import Line, lines_naming, lines_that_run
 from replayer.diagnose.hidden_state.outside_sources import OutsideReads, OutsideSources
 from replayer.diagnose.hidden_state.report import ENVIRONMENT, FRESH, READ, USED, Suspect
+from replayer.playback.lost_on_load import lost_on_load
 from sim.kernel.hooks import CanEnd, EmitsEvents, HasTelemetry, hook, member_name
 from sim.kernel.plain_data import decode_plain
 from sim.kernel.simulation import Simulation, as_simulation, emits_unrequested_events, inner_of, restore
@@ -181,6 +182,20 @@ class Trials:
             if len(hashes) == 2 and (hashes[0] != hashes[1] or hashes[0] == period.hashes[-1]):
                 return False
         return hashes[2] != hashes[0]
+
+    def lost(self, period: Period, way: str) -> str | None:
+        """The field that a load() of the state at the start does not give back; None if none is known. way: of the copy."""
+        if way == FRESH:
+            self._before.put_back()
+        try:
+            with self._fresh_caches(()) if way == FRESH else nullcontext():
+                copy = self._elsewhere(period) if way == USED else as_simulation(self._factory())
+                restore(copy, period.start)
+                return lost_on_load(copy)
+        except Exception:  # noqa: BLE001 - of the user's code: the trial has told of it
+            return None
+        finally:
+            period.after.put_back()
 
     def _elsewhere(self, period: Period) -> Simulation:
         """The used instance, after some ticks of a different part of the run."""

@@ -34,7 +34,7 @@ def test_a_tape_in_place_of_a_scenario_is_named_as_a_tape(
 
 
 OUTSIDE = """
-import os, random, time, uuid
+import json, os, pickle, random, time, uuid
 from sim import Field, Schema, State
 
 class Still:
@@ -72,6 +72,51 @@ class Both(Still):
     def value(self):
         self.wind += 1
         return time.time() + self.wind * 1e6
+
+class Names:
+    def __init__(self):
+        self.names, self.text = {8, 0, 16, 24}, ""
+
+    def step(self, inputs):
+        self.text = ",".join(map(str, self.names))
+
+    def save(self):
+        return json.dumps([sorted(self.names), self.text]).encode()
+
+    def load(self, saved):
+        names, self.text = json.loads(saved)
+        self.names = set(names)
+
+class Forgetful:
+    def __init__(self):
+        self.x = self.speed = 0
+
+    def step(self, inputs):
+        self.speed += 1
+        self.x += self.speed
+
+    def save(self):
+        return json.dumps({"x": self.x, "speed": self.speed}).encode()
+
+    def load(self, saved):
+        self.x = json.loads(saved)["x"]
+
+class Pickled:
+    hidden = 0
+
+    def __init__(self):
+        self.x, self.word = 0, "a word"
+
+    def step(self, inputs):
+        type(self).hidden += 1
+        self.x += self.hidden
+        self.word = "".join(["a", " word"])
+
+    def save(self):
+        return pickle.dumps([self.word, "a word", self.x])
+
+    def load(self, saved):
+        self.word, _, self.x = pickle.loads(saved)
 """
 
 
@@ -84,6 +129,9 @@ class Both(Still):
         ("Address", "DIVERGES AFTER A RESTORE, cause not known"),
         ("Attribute", "HIDDEN STATE"),
         ("Both", "HIDDEN STATE"),
+        ("Names", "USES THE ORDER OF A SET"),
+        ("Forgetful", "LOAD LOSES STATE"),
+        ("Pickled", "HIDDEN STATE"),
     ],
 )
 def test_only_what_a_restore_loses_is_called_hidden_state(

@@ -49,10 +49,10 @@ def differing_reads(
 ) -> str | None:
     """The kind of reads, with the names and lines, if the two variants give one state with stand-ins for it; else None.
 
-    cause: of their difference; None is returned if it says more than that values differ after a line. reads: of the step.
-    run: runs variants, from these starts.
+    cause: of their difference; None is returned if it was tested. A line that reads hidden state was not: what it reads may
+    have no effect, and a clock all of it. reads: of the step. run: runs variants, from these starts.
     """
-    if cause is not None and cause.kind not in ("unseen", "line", "branch"):
+    if cause is not None and cause.kind not in ("unseen", "line", "branch", "outside"):
         return None
     for kind in KINDS:
         if any(_is_of(kind, read) for read in reads) and _is_one_state(kind, pair, run):
