@@ -13,7 +13,6 @@ from cyclopts import Parameter
 
 from recorder.console.argument_types import Whole
 from recorder.console.output import print_json
-from recorder.console.progress import status_line
 from recorder.exit_codes import DIFFERS, SAME, UsageError
 from recorder.location.tape_location import Location
 from recorder.storage.os_errors import reading
@@ -22,6 +21,7 @@ from recorder.visible_text import print_visible
 from replayer.commands.arguments import choose, factory_of, ready_tape
 from replayer.commands.explain_facts import cause_facts, explanation_facts
 from replayer.commands.explain_parties import OtherParty, OtherTape, ensure_two, explain_two
+from replayer.commands.first_line import FirstLine
 from replayer.commands.options import Json, Sim, TapePath
 from replayer.desync.dump.dump import difference_lines
 from replayer.desync.dump.dump_source import dump_source
@@ -105,8 +105,9 @@ def explain(
     factory = factory_of(sim)
     with ready_tape(path):
         pass  # Each variant reads it again.
+    first_line = FirstLine(path, quiet=as_json)
     with (
-        status_line("searching the bad tick", quiet=as_json) as show,
+        first_line.status("searching the bad tick") as show,
         reading(path),
         redirect_stdout(sys.stderr),  # The prints of the simulation are not part of the output.
     ):
@@ -123,7 +124,7 @@ def explain(
     if as_json:
         print_json(explanation_facts(path, explanation))
     else:
-        print_visible("\n".join(map(plain_text, _lines(path, explanation))))
+        first_line.print("\n".join(map(plain_text, _lines(path, explanation))))
     if not explanation.agrees:
         return DIFFERS
     return STATUS_CODES[explanation.report.status] if explanation.report is not None else SAME
