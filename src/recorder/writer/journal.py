@@ -36,6 +36,8 @@ RETRY_S = 1.0  # From a refusal to the next attempt to make a journal, or larger
 _U32 = struct.Struct("<I")
 _pack_u32 = _U32.pack_into
 _extend_crc = google_crc32c.extend
+_SMALL_BYTES = 128  # Of a frame: those up to this size are stored with their checksum by one call.
+_pack_records = [struct.Struct(f"<I{size}s").pack_into for size in range(_SMALL_BYTES)]
 _TICK = struct.Struct(">Q")
 _TICK_OFFSET = 2  # Of the tick in an encoded frame, after the type bytes of the array and of the integer.
 
@@ -72,8 +74,11 @@ class Journal:
             place = self._place
             end = place + RECORD_HEAD_BYTES + size
         memory = self._memory
-        memory[place + RECORD_HEAD_BYTES : end] = frame
-        _pack_u32(memory, place + 4, _extend_crc(self._salt, frame))
+        if size < _SMALL_BYTES:
+            _pack_records[size](memory, place + 4, _extend_crc(self._salt, frame), frame)
+        else:
+            memory[place + RECORD_HEAD_BYTES : end] = frame
+            _pack_u32(memory, place + 4, _extend_crc(self._salt, frame))
         _pack_u32(memory, place, size)
         self._place = end
         self._last_ticks[self._area] = tick

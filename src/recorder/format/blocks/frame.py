@@ -112,6 +112,12 @@ def encode_frame(
     return head + encoded_inputs + hashes
 
 
+def with_field_hashes(tick: int, state_hash: int, encoded_inputs: bytes, field_hashes: bytes) -> bytes:
+    """As encode_frame, for a frame that has hashes of the fields and none of phases."""
+    head = pack_head(ARRAY_OF_3 + 1, UINT64, tick, UINT64, state_hash)
+    return head + encoded_inputs + _bin_head(len(field_hashes)) + field_hashes
+
+
 def _head(first: int, tick: int, proof: int | bytes) -> bytes:
     if isinstance(proof, int):
         return pack_head(first, UINT64, tick, UINT64, proof)

@@ -1,7 +1,7 @@
 """Record one step: the part of recording that costs time in every tick.
 
-``_step`` records most steps of most recordings: only a frame is due, and no option asks for anything else. All others are
-recorded by ``_step_whole``. Both do the same, in the same order.
+``_step`` records most steps of most recordings: only a frame is due, perhaps with hashes of the fields, and no option asks
+for anything else. All others are recorded by ``_step_whole``. Both do the same, in the same order.
 
 Invariants:
     1. Frame t is put after the step to tick t has returned and before the next step starts.
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from recorder.calls_under_way import is_another_under_way, this_frame
 from recorder.errors import ConcurrentStepError
-from recorder.format.blocks.frame import ARRAY_OF_3, UINT64, encode_frame, pack_head
+from recorder.format.blocks.frame import ARRAY_OF_3, UINT64, encode_frame, pack_head, with_field_hashes
 from recorder.session.blame_hashes import PhaseBlame
 from recorder.session.capture_check import CaptureCheck
 from recorder.session.encode_inputs import NIL, SMALL_INTS, encode_attempt, encode_inputs
@@ -59,6 +59,7 @@ class StepRecorder:
     _ensure_usable: Callable[[], None]
     _pass_on_notices: Callable[[], None]
     _is_plain = False
+    _hashes_fields = False
 
     def step(self, inputs: Any = None) -> Any:
         """Step the simulation with inputs and record the tick; return what the simulation's step returned.
@@ -84,12 +85,13 @@ class StepRecorder:
             steps.remove(this_frame())
 
     def _choose_path(self) -> None:
-        """Note whether a usual tick is only a frame: what decides that changes at keyframes, and with a first peer."""
+        """Note what a usual tick is: only a frame, with or without hashes of the fields. It changes at keyframes, and with a first peer."""
         asks = (self.between, self._phase_blame, self._outputs, self._hash_chain, self._peers)
         audits = self._check is not None and self._check.each_tick
-        self._is_plain = asks.count(None) == len(asks) and not (audits or self._keyframes.records_field_hashes)
+        self._is_plain = asks.count(None) == len(asks) and not audits
+        self._hashes_fields = self._keyframes.records_field_hashes
 
-    def _step(self, inputs: Any) -> Any:
+    def _step(self, inputs: Any) -> Any:  # noqa: PLR0912 - in order and in one place
         """Step, and record a frame; anything else as ``_step_whole`` does."""
         writer, keyframes, tick = self._writer, self._keyframes, self.tick + 1
         is_usual = self._is_plain and not (self._attention or writer.signal or writer.needs_full)
@@ -113,7 +115,11 @@ class StepRecorder:
             except Exception as error:  # noqa: BLE001 - raised again below, once it is on the tape
                 encoded = encode_attempt(self._encoder, self._keeps_attempts, inputs, error, tick)
                 result, failure = None, error
-            frame = pack_head(ARRAY_OF_3, UINT64, tick, UINT64, self.simulation.state.hash()) + encoded
+            state = self.simulation.state
+            if self._hashes_fields:
+                frame = with_field_hashes(tick, state.hash(), encoded, state.field_hashes())
+            else:
+                frame = pack_head(ARRAY_OF_3, UINT64, tick, UINT64, state.hash()) + encoded
             if self._journal is not None:
                 self._journal.put(tick, frame)
             writer.put_frame(frame)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import xxhash
 
 import recorder
 from recorder import PeerDesyncError, Recorder
@@ -24,10 +25,12 @@ class Adder:
     def __init__(self) -> None:
         self.state = State(Schema(Field("sum", "i8")))
         self.hashes: list[int] = []
+        self.field_hashes: list[bytes] = []  # The lowest 16 bits of that of the one field.
 
     def step(self, inputs: Any) -> int:
         self.state["sum"][...] += inputs if type(inputs) is int and abs(inputs) < 1000 else 1
         self.hashes.append(self.state.hash())
+        self.field_hashes.append(xxhash.xxh3_64_digest(self.state["sum"].tobytes())[-2:])
         return int(self.state["sum"])
 
 
@@ -38,17 +41,26 @@ INPUTS: list[tuple[Any, bytes]] = [
 ]  # fmt: skip
 
 
-def test_the_frames_that_are_kept_and_written(tmp_path: Path) -> None:
+@pytest.mark.parametrize("blame", ["none", "fields"])
+def test_the_frames_that_are_kept_and_written(tmp_path: Path, blame: str) -> None:
     """Before a step returns, its frame is in the journal, with the bytes that SPEC.md states; later on the tape."""
     world, path = Adder(), tmp_path / "a.tape"
-    tape = Recorder(path, world, **ONLY_FRAMES)
+
+    def frame(tick: int, encoded: bytes) -> bytes:
+        numbers = b"\xcf" + struct.pack(">Q", tick) + b"\xcf" + struct.pack(">Q", world.hashes[-1])
+        if blame == "none":
+            return b"\x93" + numbers + encoded
+        return b"\x94" + numbers + encoded + b"\xc4\x02" + world.field_hashes[-1]
+
+    tape = Recorder(path, world, **ONLY_FRAMES | {"blame": blame})
     tape.step(5)  # What comes next depends on the first step.
-    wanted = [b"\x93\xcf" + struct.pack(">Q", 1) + b"\xcf" + struct.pack(">Q", world.hashes[0]) + b"\x05"]
+    wanted = [frame(1, b"\x05")]
     for tick, (inputs, encoded) in enumerate(INPUTS, 2):
         before = int(world.state["sum"])
         assert tape.step(inputs) == before + (inputs if type(inputs) is int and abs(inputs) < 1000 else 1)
         assert tape.tick == tick
-        wanted.append(b"\x93\xcf" + struct.pack(">Q", tick) + b"\xcf" + struct.pack(">Q", world.hashes[-1]) + encoded)
+        assert tape._is_plain
+        wanted.append(frame(tick, encoded))
         kept = journal_contents(Path(journal_path(path)).read_bytes()).frames
         assert [one.encode() for one in kept] == wanted
     tape.close()
