@@ -25,7 +25,9 @@ SITE = Path(__file__).parents[2] / "build/site"
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 PATIENCE_MS = 120_000  # A page takes half a second; on a machine that does much else, a hundred times as long.
 SEARCHED = "keyframe"
-INDEX = "search_index.json"  # Each page builds the index of the search anew: most of the time of all pages together.
+INDEX = (
+    "search_index.json"  # Each page builds the index of the search, which is most of the time of all pages together.
+)
 PICTURED = (  # Also in the dark.
     "index.html",
     "how-it-works.html",

@@ -16,7 +16,7 @@ from replayer.reduction.first_failure import ensure_can_shrink, run_as_recorded
 from replayer.reduction.input_groups import GroupSearch
 from replayer.reduction.input_parts import InputPart, RecordedInputs, find_empty, read_inputs
 from replayer.search.search_errors import ExpressionError
-from replayer.search.state_values import StateValues, unknown_name
+from replayer.search.state_values import StateValues, neighbours_of, no_such_value
 from replayer.search.watched_value import AskedValue, are_same, watched_value
 from replayer.tape.tape import Tape
 from replayer.timeline.timeline import Timeline
@@ -196,7 +196,8 @@ class _Influence:
         values = StateValues(self._tick, self._runs.simulation.state, {})
         for name in (self._asked.name, self._asked.id_column):
             if name is not None and not values.has(name):
-                raise ExpressionError(f"{unknown_name(name, list(values.names()))} (tick {self._tick:,})")
+                near = neighbours_of(values.objects(), self._tick, name)
+                raise ExpressionError(f"{no_such_value(name, list(values.names()), near)} (tick {self._tick:,})")
 
     def _without(self, parts: Parts) -> Ending:
         """The end of the run without these parts."""

@@ -13,7 +13,7 @@ from replayer.desync.object_diff import objects_in
 from replayer.search.search_errors import ExpressionError, UndefinedError
 from replayer.search.state_values import StateValues
 from replayer.search.value_names import NameStep, ValueName
-from replayer.search.watched_value import parse_name
+from replayer.search.watched_value import no_such_path, parse_name
 from replayer.tape.fields import ensure_fields
 from replayer.value_text import describe_field, field_lines, plain_text, state_summary
 from sim.kernel.registry import Config, World
@@ -68,8 +68,7 @@ class ShownState:
             if self._tree is None:
                 ensure_fields(self._snapshot, [path.partition("[")[0]])
                 raise UsageError(f"{path}: {error}") from None
-            attributes = ", ".join(plain_text(entry.step) for entry in self._tree.entries)
-            raise UsageError(f"no attribute or field {path!r}; the attributes are {attributes}") from None
+            raise UsageError(no_such_path(self._tree, self._tick, path)) from None
 
     def summary(self, world: World | None, config: Config) -> dict[str, str]:
         """Each attribute of the objects in a line, and the other fields as state_summary has them."""

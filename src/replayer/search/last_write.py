@@ -19,7 +19,8 @@ from replayer.search.lookup.interval_facts import ChangedRows
 from replayer.search.lookup.lookup import TapeLookup
 from replayer.search.lookup.unchanged_value import Steps
 from replayer.search.search_errors import ExpressionError
-from replayer.search.state_values import StateValues, unknown_name
+from replayer.search.state_values import Neighbours, StateValues, neighbours_of, no_such_value
+from replayer.search.value_names import ValueName
 from replayer.search.watched_value import ABSENT, AskedValue, are_same
 from replayer.search.written_line import WrittenLine, find_line
 from replayer.tape.tape import Tape
@@ -227,6 +228,7 @@ class WriteSearch:
         """Raise ExpressionError for a name that neither the state of tick nor the first one has."""
         names = {name for name in (self._watched.name, self._watched.id_column) if name is not None}
         known: list[str] = []
+        near: dict[ValueName, Neighbours | None] = {}
         for reached in (tick, self._tape.first_tick):
             self._cursor.seek(reached)
             values = StateValues(reached, self._cursor.state, {})
@@ -234,13 +236,15 @@ class WriteSearch:
             self._watched.read(reached, self._cursor.state)  # Raises ExpressionError for a row that no array has.
             known = known or list(values.names())
             names = {name for name in names if not values.has(name)}
+            near = {name: near.get(name) or neighbours_of(values.objects(), reached, name) for name in names}
             if not names:
                 return
         told = property_text(subject_of(self._cursor.simulation), self._watched.name)
         if told is not None:
             raise ExpressionError(told)
         ticks = f"tick {tick:,}, tick {self._tape.first_tick:,}"
-        raise ExpressionError(f"{unknown_name(min(names, key=str), known)} ({ticks})")
+        name = min(names, key=str)
+        raise ExpressionError(f"{no_such_value(name, known, near[name])} ({ticks})")
 
     def _starts(self, tick: int) -> list[int]:
         """The ticks of the keyframes before tick, the last first."""

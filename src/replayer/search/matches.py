@@ -20,7 +20,16 @@ from replayer.search.live_value import layers_of, property_text
 from replayer.search.lookup.lookup import TapeLookup
 from replayer.search.member import FindClass, loaded_classes
 from replayer.search.search_errors import ExpressionError, OtherKindError, UndefinedError
-from replayer.search.state_values import StateValues, figure_of, is_telemetry, is_tick, unknown_name
+from replayer.search.state_values import (
+    Neighbours,
+    StateValues,
+    figure_of,
+    is_telemetry,
+    is_tick,
+    neighbours_of,
+    no_such_value,
+    unknown_name,
+)
 from replayer.search.value_names import ValueName
 from replayer.tape.fields import GRAPH_MARK
 from replayer.tape.tape import Tape
@@ -111,6 +120,7 @@ class Finder:
         self._undefined_why: str | None = None
         self._mismatches = 0  # States in which the condition cannot be asked of values of these kinds.
         self._asked, self._seen = set[ValueName](), set[ValueName]()
+        self._neighbours: dict[ValueName, Neighbours] = {}
         self._known: dict[str, None] = {}  # Names in the states that were looked at first.
         self._find_class: FindClass | None = None
 
@@ -268,6 +278,7 @@ class Finder:
                 values = self._state_values(reached, self._cursor.state)
                 unknown = {name for name in unknown if not self._begins(values, name)}
                 self._known |= dict.fromkeys(values.names())
+                self._note_neighbours(reached, values)
                 looked.append(reached)
             if not unknown:
                 return
@@ -278,7 +289,15 @@ class Finder:
     def _unknown(self, name: ValueName, where: str) -> str:
         """A line about a name that was not found. where: it was looked for."""
         told = property_text(subject_of(self._cursor.simulation), name) if self._cursor is not None else None
-        return told or f"{unknown_name(name, list(self._known))}{where}"
+        return told or f"{no_such_value(name, list(self._known), self._neighbours.get(name))}{where}"
+
+    def _note_neighbours(self, tick: int, values: StateValues) -> None:
+        """Note what is next to the names that a state does not have, for a message."""
+        for name in self._names:
+            if not values.has(name) and name not in self._neighbours:
+                found = neighbours_of(values.objects(), tick, name)
+                if found is not None:
+                    self._neighbours[name] = found
 
     def _begins(self, values: StateValues, name: ValueName) -> bool:
         """Return True if a state has a value of this name; of objects the value of its first part is enough."""

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import ast
-from typing import Any
+import re
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
 
 from replayer.search.search_errors import ExpressionError, UndefinedError
-from replayer.search.state_values import StateValues
+from replayer.search.state_values import StateValues, neighbours_of
 from replayer.search.value_names import NameStep, ValueName
+from replayer.value_text import plain_text
 from sim.kernel.state import Snapshot, State
+from sim.near_names import did_you_mean
+
+if TYPE_CHECKING:
+    from sim.adapters.object_view.object_tree import ObjectTree
 
 ID_COLUMN = "id"  # The column of a table by which an entity is known if no other is named.
 
@@ -146,3 +152,18 @@ def _plain(value: Any, name: ValueName) -> Any:
     if isinstance(value, np.ndarray):
         return value.item() if not value.ndim else value.copy()
     return value
+
+
+def no_such_path(tree: ObjectTree, tick: int, path: str) -> str:
+    """A line about a path that neither a field of the state nor a value in its objects has."""
+    try:
+        near = neighbours_of(tree, tick, parse_name(path))
+    except ExpressionError:  # It cannot be a path.
+        near = None
+    if near is not None:
+        return f"no attribute or field {path!r}{near.hint()}"
+    steps = [entry.step for entry in tree.entries]
+    first = re.split(r"[.\[]", path, maxsplit=1)[0]
+    hint = "" if first in steps else did_you_mean(first, steps, after=path[len(first) :])
+    shown = ", ".join(map(plain_text, steps))
+    return f"no attribute or field {path!r}{hint or f'; the attributes are {shown}'}"

@@ -223,6 +223,6 @@ def test_attributes_that_no_keyframe_has_are_found(tmp_path: Path) -> None:
         with pytest.raises(ExpressionError, match=r"there is no 'item.size'; .* \(ticks 0 to 10\)"):
             run.find("item.size > 5")
         with pytest.raises(
-            ExpressionError, match=r"there is no 'itme.weight'; there are item, turn \(tick 0, tick 1, tick 10\)"
+            ExpressionError, match=r"there is no 'itme.weight'; did you mean item.weight\? \(tick 0, tick 1, tick 10\)"
         ):
             run.find("itme.weight > 5")

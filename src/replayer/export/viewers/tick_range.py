@@ -24,11 +24,12 @@ from replayer.playback.cursor import Cursor
 from replayer.playback.make_simulation import Factory, make_stepping
 from replayer.playback.rebuild_events import rebuild_events
 from replayer.playback.sampled_states import Missing, Walker
+from replayer.search.watched_value import no_such_path
 from replayer.status import worst_code
 from replayer.tape.completeness import losses
 from replayer.tape.fields import ensure_fields, shown_slots, world_of
 from replayer.tape.tape import Tape
-from replayer.value_text import plain_text, tick_range
+from replayer.value_text import tick_range
 from sim.kernel.simulation import Simulation
 from sim.kernel.state import Snapshot
 
@@ -121,19 +122,18 @@ class TickRange:
         checked = False
         for tick, snapshot in reached:
             if not checked:
-                self._ensure_known(snapshot)
+                self._ensure_known(tick, snapshot)
                 checked = True
             self.state_count += 1
             yield tick, snapshot
             on_progress(tick - self.first + 1)
 
-    def _ensure_known(self, snapshot: Snapshot) -> None:
+    def _ensure_known(self, tick: int, snapshot: Snapshot) -> None:
         """Raise UsageError for a requested name that is neither a field nor the path of a value."""
         tree = self._objects(snapshot)
         unknown = [name for name in self.request.fields if tree is None or tree.find(name) is None]
         if tree is not None and (strange := [name for name in unknown if name not in list(snapshot)]):
-            attributes = ", ".join(plain_text(entry.step) for entry in tree.entries)
-            raise UsageError(f"no attribute or field {strange[0]!r}; the attributes are {attributes}")
+            raise UsageError(no_such_path(tree, tick, strange[0]))
         ensure_fields(snapshot, unknown)
 
     def _simulated(self, simulation: Simulation) -> Iterator[tuple[int, Snapshot]]:
