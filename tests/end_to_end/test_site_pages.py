@@ -123,11 +123,16 @@ def test_the_reference_has_every_command_with_its_examples_and_options(
 MESSAGES = (DOCS / "reference/messages.md").read_text(encoding="utf-8")
 
 
+@cache
+def shown_texts() -> str:
+    """All texts of the source, a line each: none has a line break."""
+    return re.sub("…+", "…", "\n".join(templates()))
+
+
 @pytest.mark.parametrize("message", re.findall(r"^### `(.+)`$", MESSAGES, re.MULTILINE))
 def test_the_messages_that_are_explained_are_in_the_code(message: str) -> None:
     """Each as one text of the source, with … for what is put into it, or as the end of one."""
-    wanted = re.sub("…+", "…", message)
-    assert any(wanted in re.sub("…+", "…", text) for text in templates())
+    assert re.sub("…+", "…", message) in shown_texts()
 
 
 def test_the_table_of_classes_names_each_with_its_exit_code() -> None:

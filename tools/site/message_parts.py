@@ -73,10 +73,21 @@ def area_of(path: str) -> str:
     return next(area for area, begins in AREAS.items() if path.startswith(begins))
 
 
-@cache
 def messages() -> tuple[tuple[str, str, str], ...]:
     """Return all messages of the source: the file, the class of the exception, and the text with … for what varies."""
-    found = []
+    return _read_source()[0]
+
+
+def templates() -> frozenset[str]:
+    """Return every text of the source, with … for what is put into it, in single spaces."""
+    return _read_source()[1]
+
+
+@cache
+def _read_source() -> tuple[tuple[tuple[str, str, str], ...], frozenset[str]]:
+    """Return messages and templates: to parse the source takes longest."""
+    found: list[tuple[str, str, str]] = []
+    texts: set[str] = set()
     for path in sorted(SOURCE.rglob("*.py")):
         name = str(path.relative_to(SOURCE))
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -84,7 +95,9 @@ def messages() -> tuple[tuple[str, str, str], ...]:
                 kind = _last_name(node.func)
                 if kind.endswith(("Error", "Warning")) or kind in {"warn_user", "warn"}:
                     found += [(name, _shown_kind(kind, node), text) for text in _texts(node) if _is_sentence(text)]
-    return tuple(found)
+            elif isinstance(node, ast.JoinedStr | ast.Constant):
+                texts |= {_as_code(text) for text in _variants(node)}
+    return tuple(found), frozenset(texts)
 
 
 def _shown_kind(kind: str, call: ast.Call) -> str:
@@ -123,14 +136,3 @@ def _is_sentence(text: str) -> bool:
 
 def _as_code(text: str) -> str:
     return " ".join(text.replace("`", "'").split())
-
-
-@cache
-def templates() -> frozenset[str]:
-    """Return every text of the source, with … for what is put into it, in single spaces."""
-    found = set()
-    for path in sorted(SOURCE.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.JoinedStr | ast.Constant):
-                found |= {_as_code(text) for text in _variants(node)}
-    return frozenset(found)
