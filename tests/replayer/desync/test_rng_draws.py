@@ -127,10 +127,10 @@ def test_any_number_of_words_is_counted_forwards_and_backwards(kind: str, count:
     before = generator.state
     np.random.Generator(generator).random(count)
     after = generator.state
-    start_s = time.perf_counter()
+    start_s = time.thread_time()  # Of this thread: on a busy machine it may wait for its turn.
     found = draws_between("rng", before, after)
 
-    assert time.perf_counter() - start_s < 0.01
+    assert time.thread_time() - start_s < 0.01
     assert (found.words, found.half_words, found.note) == (count, 2 * count, None)
     assert draws_between("rng", after, before).words == -count
 
