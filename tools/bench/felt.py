@@ -192,7 +192,7 @@ def step(folder: Path, *, quick: bool) -> list[Row]:
     pack = msgpack.Packer().pack
 
     def added(inputs: Any, number: int, ticks: int) -> float:
-        """Microseconds a tick of the thread, once the journal has its memory: two areas of 1 MiB."""
+        """Microseconds a tick of the thread, once the journal has its first memory, two areas of 1 MiB. Its growth counts."""
         simulation = felt_worlds.Empty()
         with Recorder(folder / f"step-{number}.tape", simulation, trial_ms=0) as run:
             for _ in range(500 if inputs is None else 2_500):
@@ -212,7 +212,7 @@ def step(folder: Path, *, quick: bool) -> list[Row]:
             pack(inputs)
         return (time.thread_time() - begun) / ticks * 1e6
 
-    rounds, few = 3 if quick else 9, count // 10
+    rounds, few = 3 if quick else 9, count // 2
     empty = [added(None, number, count) for number in range(rounds)]
     more = {
         name: statistics.median(

@@ -71,6 +71,7 @@ def report_facts(report: VerificationReport) -> dict[str, Any]:
         ],
         "level": report.level,
         "not_read": list(report.not_read),
+        "not_repeated": report.not_repeated,
         "notes": list(report.notes),
         "dump": str(report.dump_path) if report.dump_path is not None else None,
     }
@@ -170,6 +171,11 @@ def _wrong_keyframe_lines(report: VerificationReport) -> list[str]:
 
 def _proved_text(report: VerificationReport) -> str:
     count, not_read = report.proved_keyframes, ", ".join(report.not_read)
+    if report.not_repeated is not None:
+        return (
+            f"; values at keyframes prove nothing: {report.not_repeated} differs whenever the same inputs are repeated "
+            f"(leave it out: ignore=[{report.not_repeated!r}])"
+        )
     if count:
         unread = f", as far as they can be read (not those of {not_read})" if not_read else ""
         return f"; {counted(count, 'keyframe')} {'restores' if count == 1 else 'restore'} its values{unread}"

@@ -24,6 +24,7 @@ from replayer.playback.make_simulation import Factory
 from replayer.tape.tape import Tape
 from replayer.timeline.interval_processes import IntervalProcesses
 from replayer.timeline.intervals import Interval, IntervalResult, list_intervals, make_for_copies
+from replayer.timeline.repeated_values import unrepeated_value
 from replayer.timeline.verify import analysed_desync
 
 
@@ -100,11 +101,22 @@ class LiveVerifier:
         [result] = processes.verify([interval], lambda _: None)
         ticks = interval.place.tick, interval.final_tick, self.tape.last_tick
         if result.bad_tick is None:
-            return IntervalCheck(*ticks, problem=_problem(result))
+            return IntervalCheck(*ticks, problem=self._problem(result))
         with forks_refused(processes.hazard):
             finding = analysed_desync(self.tape, self._world, result, tests_causes=True)
         dump_path, finding = keep_dump(self._dump_folder, self.tape, finding)
         return IntervalCheck(*ticks, finding, dump_path)
+
+    def _problem(self, result: IntervalResult) -> str | None:
+        problem = result.problem or result.keyframe_problem
+        if problem is not None:
+            return str(problem)
+        if result.values is None or result.values.proved:
+            return None
+        if result.values.differing and not result.values.recaptured:
+            if unrepeated_value(self.tape, self._world, result.interval) is not None:
+                return None
+        return f"the keyframe of tick {result.interval.place.tick:,} does not restore the recorded values"
 
     def close(self) -> None:
         """Close the tape."""
@@ -117,12 +129,3 @@ class LiveVerifier:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
-
-
-def _problem(result: IntervalResult) -> str | None:
-    problem = result.problem or result.keyframe_problem
-    if problem is not None:
-        return str(problem)
-    if result.values is not None and not result.values.proved:
-        return f"the keyframe of tick {result.interval.place.tick:,} does not restore the recorded values"
-    return None

@@ -29,6 +29,7 @@ from replayer.timeline.intervals import (
     run_each,
 )
 from replayer.timeline.keyframe_values import KeyframeValues, find_path
+from replayer.timeline.repeated_values import unrepeated_value
 from replayer.value_text import tick_range
 from sim.kernel.exactness import Level
 
@@ -73,6 +74,8 @@ class VerificationReport(RenderedAsHtml):
         wrong_keyframes: those that restore other values.
         level: the exactness of a load, as the tape has it.
         not_read: classes of objects whose restored values cannot be compared with the recorded ones.
+        not_repeated: path of a value that differs whenever the same inputs are repeated, at the level inputs_only: values of
+            keyframes are then no evidence; None if there is none.
         notes: what could not be found, because the process could not be forked.
     """
 
@@ -89,6 +92,7 @@ class VerificationReport(RenderedAsHtml):
     wrong_keyframes: list[KeyframeValues] = attrs.field(factory=list)
     level: str = Level.EXACT.value
     not_read: tuple[str, ...] = ()
+    not_repeated: str | None = None
     notes: tuple[str, ...] = ()
 
     @property
@@ -148,7 +152,8 @@ def verify_tape(
         problems += tally.problems(problems)
         problems += _log_problems(tape)
         with forks_refused(processes.hazard):
-            wrong_keyframes = _with_path(tape, world, tally.wrong_keyframes)
+            not_repeated = _unrepeated(tape, world, tally.wrong_keyframes)
+            wrong_keyframes = _with_path(tape, world, tally.wrong_keyframes) if not_repeated is None else []
         dropped = sum(drop.last_tick - drop.first_tick + 1 for drop in tape.drops)
         return VerificationReport(
             "corrupt" if problems else tape.status,
@@ -164,6 +169,7 @@ def verify_tape(
             wrong_keyframes,
             str(tape.meta.get("level", Level.EXACT.value)),
             tuple(sorted(tally.not_read)),
+            not_repeated,
             (processes.note,) if processes.note is not None else (),
         )
 
@@ -291,6 +297,13 @@ def analysed_desync(tape: Tape, world: Factory | None, result: IntervalResult, *
         return find(make_cursor())
     [finding] = run_each(tape, world, [result.interval], 1, lambda _: None, find)
     return finding
+
+
+def _unrepeated(tape: Tape, world: Factory | None, wrong: list[tuple[Interval, KeyframeValues]]) -> str | None:
+    """The path of a value that no repeat of the inputs gives again, if keyframes differ in nothing but values."""
+    if not wrong or not all(values.differing and not values.recaptured for _, values in wrong):
+        return None
+    return unrepeated_value(tape, world, wrong[0][0])
 
 
 def _with_path(tape: Tape, world: Factory | None, wrong: list[tuple[Interval, KeyframeValues]]) -> list[KeyframeValues]:

@@ -75,10 +75,10 @@ class PlainEncoder:
         return encoded, not self._special
 
     def _encode_special(self, value: Any) -> Any:
-        if type(value) is np.ndarray:  # Nearly always one that is written as it lies in memory.
+        if type(value) is _ndarray:  # Nearly always one that is written as it lies in memory.
             head = _head_as_it_is(value.dtype, value.shape)
             if head is not None and value.flags.c_contiguous:
-                return _new_tuple(msgpack.ExtType, (ARRAY_EXTENSION, head + value.tobytes()))
+                return _new_tuple(_ExtType, (ARRAY_EXTENSION, head + value.tobytes()))
         if isinstance(value, np.ndarray) and not (value.flags.c_contiguous and value.dtype.str[0] != ">"):
             self.reorders = True
         # Of the base class, which has no hash; and every such array can be decoded.
@@ -151,6 +151,7 @@ def _encode_array(array: np.ndarray[Any, Any]) -> bytes:
     return _head(text, array.shape) + array.tobytes()
 
 
+_ndarray, _ExtType = np.ndarray, msgpack.ExtType  # Each look into a module counts here.
 _new_tuple = tuple.__new__  # msgpack checks the two parts of an ExtType in Python, which takes longer than all else.
 _SMALL_INT_MAX, _NIL = 0x7F, 0xC0  # In MessagePack.
 

@@ -115,7 +115,7 @@ def encode_frame(
 def with_field_hashes(tick: int, state_hash: int, encoded_inputs: bytes, field_hashes: bytes) -> bytes:
     """As encode_frame, for a frame that has hashes of the fields and none of phases."""
     head = pack_head(ARRAY_OF_3 + 1, UINT64, tick, UINT64, state_hash)
-    return head + encoded_inputs + _bin_head(len(field_hashes)) + field_hashes
+    return b"".join((head, encoded_inputs, _bin_head(len(field_hashes)), field_hashes))  # One copy of large inputs.
 
 
 def _head(first: int, tick: int, proof: int | bytes) -> bytes:
