@@ -288,11 +288,20 @@ def _print_where(result: TapeDifference) -> None:
 
 def _trend_text(result: TapeDifference, spread: DifferenceSpread | None) -> str:
     trend: str | None = spread.trend if spread is not None else result.trend
-    if spread is None and trend != "transient":  # As many fields may hide more and more rows.
-        trend = f"{trend} by the number of fields"
-    text = f"{trend}, {counted(len(result.ticks), 'tick')} of {result.last_tick - result.ticks[0].tick + 1:,} differ"
+    count = result.last_tick - result.ticks[0].tick + 1
+    differing = f"{counted(len(result.ticks), 'tick')} of {count:,} differ"
     is_of_objects = spread is not None and any(name.startswith(GRAPH_PREFIX) for name in spread.fields)
-    if spread is not None and spread.counts.size and not is_of_objects:  # Rows of a saved form mean nothing to a user.
+    if count == 1:
+        text = "not known: only the last tick differs"
+    elif trend == "transient":
+        text = f"transient, {differing}"
+    elif is_of_objects:  # A trend is one of rows, and those of a saved form mean nothing to a user.
+        text = f"{differing}, up to the last"
+    elif spread is None:  # As many fields may hide more and more rows.
+        text = f"{trend} by the number of fields, {differing}"
+    else:
+        text = f"{trend}, {differing}"
+    if spread is not None and spread.counts.size and not is_of_objects:
         totals = spread.counts.sum(axis=0)
         text += f"; rows that differ: {totals[0]:,} at first, {totals[-1]:,} after {len(totals):,} ticks"
     if not result.differences:

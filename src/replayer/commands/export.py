@@ -22,7 +22,7 @@ from replayer.commands.options import Json, Sim, TapePath
 from replayer.commands.spooled_events import rebuilt_events
 from replayer.export.event_files import section_rows, write_events
 from replayer.export.tables import FORMATS, write_table
-from replayer.tape.fields import world_of
+from replayer.tape.fields import has_sides_of_map, world_of
 from replayer.tape.tape import Tape
 from replayer.timeline.timeline import Timeline
 from replayer.value_text import tick_range
@@ -247,4 +247,5 @@ def _layers(path: Location, tick: int, sim: str | None) -> tuple[int, dict[str, 
         snapshot, world = run.state.snapshot(), world_of(run.tape)
         if world is not None and world.layers is not None:
             return reached, dict(world.layers(run.tape.meta["world"]["config"], snapshot))
-    return reached, {name: snapshot[name] for name in snapshot if snapshot[name].ndim == 2}
+    fields = {name: snapshot[name] for name in snapshot if snapshot[name].ndim == 2}
+    return reached, {name: field for name, field in fields.items() if has_sides_of_map(field.shape)}

@@ -10,6 +10,9 @@ from sim.kernel.simulation import SCENARIO_PREFIX
 from sim.kernel.state import Snapshot
 from sim.near_names import did_you_mean
 
+SIDE_CELLS_MIN = 2  # Of both sides of a map: less is a list of numbers.
+# That few columns of so many rows are places or a list, in either order of axes.
+LIST_COLUMNS_MAX, LIST_ROWS_MIN = 3, 16
 GRAPH_PREFIX, GRAPH_MARK = "graph.", "graph.groups"  # As sim.adapters.capture.graph names its tables and its blob.
 
 
@@ -50,3 +53,9 @@ def shown_slots(layout: Layout) -> list[Slot]:
         and name not in blobs
         and slot.size_bytes // max(slot.dtype.itemsize, 1)
     ]
+
+
+def has_sides_of_map(shape: tuple[int, ...]) -> bool:
+    """Return True if the last two axes of an array are the sides of a map; (200, 2) are places, or a list."""
+    less, more = sorted(shape[-2:])
+    return less >= SIDE_CELLS_MIN and not (less <= LIST_COLUMNS_MAX and more >= LIST_ROWS_MIN)

@@ -62,6 +62,17 @@ def test_a_picture_has_the_values_of_the_tick(tape: Path, tmp_path: Path, tick: 
     assert ((colours == GROUND).all(axis=2) == (water == 0)).all()
 
 
+def test_a_map_has_a_colour_bar(tape: Path, tmp_path: Path) -> None:
+    """From the colour of nothing to that of the highest value, and in between colours that get lighter."""
+    assert render(tape, "--ticks", 41, "-o", tmp_path / "tick.png", *SIM) == 0
+    with image.open(tmp_path / "tick.png") as picture:
+        line = np.asarray(picture.convert("RGB"))[10 + 7].astype(int)
+    last = int(np.flatnonzero(np.abs(line - VIRIDIS_HIGHEST).max(axis=1) < 6)[-1])
+    bar = line[last - 95 : last + 1]
+    assert np.abs(bar[2] - VIRIDIS_LOWEST).max() < 12
+    assert (np.diff(bar[3:, 1]) >= 0).all()
+
+
 def test_one_tick_may_be_named_as_in_the_other_commands(tape: Path, tmp_path: Path) -> None:
     """seek and explain take --tick."""
     assert render(tape, "--tick", 41, "-o", tmp_path / "a.png", *SIM) == 0

@@ -40,6 +40,7 @@ from replayer.export.viewers import mcap_schemas as schemas
 from replayer.export.viewers.object_values import Value
 from replayer.export.viewers.tick_range import OnProgress, TickRange
 from replayer.tape.digest import tape_digest
+from replayer.tape.fields import has_sides_of_map
 from replayer.value_text import to_json
 from sim.kernel.state import Snapshot
 
@@ -251,7 +252,11 @@ def _flat(snapshot: Snapshot, fields: Any, values: Mapping[str, Value]) -> dict[
     slots = snapshot.layout.slots
     arrays = {name: array for name, array in fields.items() if slots[name].owner is None}
     arrays |= {path: value for path, value in values.items() if isinstance(value, np.ndarray)}
-    return {name: array for name, array in arrays.items() if array.ndim == 2 and array.dtype.kind != "c"}
+    return {
+        name: array
+        for name, array in arrays.items()
+        if array.ndim == 2 and array.dtype.kind != "c" and has_sides_of_map(array.shape)
+    }
 
 
 def array_message(tick: int, array: npt.NDArray[Any]) -> dict[str, Any]:

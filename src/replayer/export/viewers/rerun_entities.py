@@ -35,6 +35,7 @@ from replayer.export.viewers.object_values import Value
 from replayer.export.viewers.rerun_blueprint import make_blueprint
 from replayer.export.viewers.tick_range import OnProgress, TickRange
 from replayer.report.tape_facts import tape_facts
+from replayer.tape.fields import has_sides_of_map
 from replayer.value_text import plain_text, to_json
 from sim.kernel.state import Snapshot
 
@@ -292,4 +293,5 @@ def _kind(values: npt.NDArray[Any], *, is_of_table: bool) -> Any:
         return rr.Scalars
     if values.ndim == 1:
         return rr.BarChart
-    return rr.DepthImage if values.ndim == 2 and not is_of_table else rr.Tensor
+    is_map = values.ndim == 2 and not is_of_table and has_sides_of_map(values.shape)
+    return rr.DepthImage if is_map else rr.Tensor

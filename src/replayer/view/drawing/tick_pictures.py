@@ -17,6 +17,7 @@ from replayer.view.states.page_json import page_text
 
 GAP, LINE, TEXT = 10, 20, 13  # Pixels between maps, of a line of text, and of its letters.
 TITLE_MAX = 60  # Characters.
+BAR, BAR_DOWN = (96, 9), 3  # The size of a colour bar, and its distance from the top of its line.
 SCHEMES = {"light": ("#f6f7f8", "#16191d", "#e9ecef"), "dark": ("#14171a", "#e7eaee", "#0d0f11")}  # Page, text, map.
 
 Picture = npt.NDArray[np.uint8]
@@ -94,7 +95,7 @@ class TickPainter:
         """The picture of a tick, in RGB."""
         cards = [(name, self._map(name, encoded)) for name in encoded.layers]
         columns = math.ceil(math.sqrt(len(cards)))
-        self._titles_wide = self._titles_wide or max((self._width(self._title(name)) for name, _ in cards), default=1)
+        self._titles_wide = self._titles_wide or max((self._title_wide(name) for name, _ in cards), default=1)
         wide = max([image.width for _, image in cards] or [self._options.side])
         if columns > 1:  # Each title is above its own map.
             wide = max(wide, self._titles_wide)
@@ -105,7 +106,7 @@ class TickPainter:
         pen = ImageDraw.Draw(page)
         for number, (name, image) in enumerate(cards):
             x, y = GAP + number % columns * (wide + GAP), GAP + number // columns * (tall + LINE + GAP)
-            pen.text((x, y), self._fitted(self._title(name), max(wide, self._titles_wide)), self._ink, self._font)
+            self._draw_title(page, pen, (x, y), name, max(wide, self._titles_wide))
             page.paste(image, (x, y + LINE))
         where = f"tick {tick:,}" if encoded.shown == tick else f"tick {tick:,}: keyframe {encoded.shown:,}"
         pen.text((GAP, page.height - LINE - 2), f"{self._options.caption}   {where}", self._ink, self._font)
@@ -115,6 +116,31 @@ class TickPainter:
         title = page_text(name, TITLE_MAX)
         low, high = self.ranges.get(name, (math.nan, math.nan))
         return title if math.isnan(low) else f"{title}   {low:.4g} … {high:.4g}"
+
+    def _draw_title(
+        self, page: Image.Image, pen: ImageDraw.ImageDraw, at: tuple[int, int], name: str, room: int
+    ) -> None:
+        """Draw the name of a map and its colour bar between the lowest and the highest value; as text if room is short."""
+        x, y = at
+        low, high = self.ranges.get(name, (math.nan, math.nan))
+        if math.isnan(low) or self._title_wide(name) > room:
+            pen.text(at, self._fitted(self._title(name), room), self._ink, self._font)
+            return
+        for text in (page_text(name, TITLE_MAX), f"{low:.4g}"):
+            pen.text((x, y), text, self._ink, self._font)
+            x += self._width(text) + GAP
+        bar = colours_of(self._options.colours, 255, (low, high), (low, high), self._ground_colour())[None]
+        page.paste(Image.fromarray(bar).resize(BAR, Image.Resampling.NEAREST), (x, y + BAR_DOWN))
+        pen.text((x + BAR[0] + GAP, y), f"{high:.4g}", self._ink, self._font)
+
+    def _title_wide(self, name: str) -> int:
+        """The pixels of a title with its colour bar."""
+        bounds = [f"{value:.4g}" for value in self.ranges.get(name, ())]
+        texts = [page_text(name, TITLE_MAX), *bounds]
+        return sum(self._width(text) + GAP for text in texts) - GAP + (BAR[0] + GAP if bounds else 0)
+
+    def _ground_colour(self) -> Picture:
+        return np.array([int(self._ground[at : at + 2], 16) for at in (1, 3, 5)], np.uint8)
 
     def _width(self, text: str) -> int:
         return math.ceil(self._font.getlength(text))
@@ -136,8 +162,8 @@ class TickPainter:
         self._shapes[name] = (width * cell, height * cell)
         if layer.kind == PICTURE:
             return Image.fromarray(layer.codes).resize(self._shapes[name], Image.Resampling.NEAREST)
-        ground = np.array([int(self._ground[at : at + 2], 16) for at in (1, 3, 5)], np.uint8)
-        colours = colours_of(self._options.colours, layer.steps, layer.range, self.ranges[name], ground)
+        shown = self.ranges[name]
+        colours = colours_of(self._options.colours, layer.steps, layer.range, shown, self._ground_colour())
         image = Image.fromarray(colours[layer.codes]).resize(self._shapes[name], Image.Resampling.NEAREST)
         if self._options.points:
             self._draw_points(image, encoded, cell)

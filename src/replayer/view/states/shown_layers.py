@@ -11,16 +11,13 @@ import numpy.typing as npt
 from replayer.desync.object_diff import MALFORMED, objects_in
 from replayer.export.viewers.object_values import values_of
 from replayer.playback.make_simulation import Factory
-from replayer.tape.fields import shown_slots, world_of
+from replayer.tape.fields import SIDE_CELLS_MIN, has_sides_of_map, shown_slots, world_of
 from replayer.timeline.timeline import Timeline
 from replayer.view.states.user_hooks import HookProblems, UserHooks
 from sim.kernel.state import Snapshot
 
 Array = npt.NDArray[Any]
 
-SIDE_CELLS_MIN = 2  # Of both sides of a map: less is a list of numbers.
-# That few columns of so many rows are places or a list, in either order of axes.
-LIST_COLUMNS_MAX, LIST_ROWS_MIN = 3, 16
 PLANES_MAX = 8  # Of an array with more than two dimensions.
 COLOURS = (3, 4)  # The last axis of a picture: red, green, blue, and how opaque it is.
 LAYERS_MAX = 64
@@ -145,17 +142,12 @@ def _planes(name: str, array: Array) -> dict[str, Array]:
     """The last two axes of an array as maps; several if it has more axes. A picture stays whole."""
     if is_picture(array):
         return {name: array} if min(array.shape[:2]) >= SIDE_CELLS_MIN else {}
-    if array.ndim < 2 or array.dtype.kind not in "biuf" or not array.size or not _has_sides_of_map(array):
+    if array.ndim < 2 or array.dtype.kind not in "biuf" or not array.size or not has_sides_of_map(array.shape):
         return {}
     planes = array.reshape(-1, *array.shape[-2:])
     if len(planes) == 1:
         return {name: planes[0]}
     return {f"{name}[{index}]": plane for index, plane in enumerate(planes[:PLANES_MAX])}
-
-
-def _has_sides_of_map(array: Array) -> bool:
-    less, more = sorted(array.shape[-2:])
-    return less >= SIDE_CELLS_MIN and not (less <= LIST_COLUMNS_MAX and more >= LIST_ROWS_MIN)
 
 
 def _map_paths(snapshot: Snapshot) -> list[str]:

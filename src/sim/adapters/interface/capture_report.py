@@ -66,7 +66,7 @@ class Report:
         by_verdict: dict[str, list[str]] = {"captured": [], "stateless": [], "unknown": []}
         for part in self.parts:
             by_verdict[part.verdict].append(part.name)
-        verdicts = [f"{_several(names)} {verdict}" for verdict, names in by_verdict.items() if names]
+        verdicts = [f"{_outermost(names)} {verdict}" for verdict, names in by_verdict.items() if names]
         missing = [f"{part.name}.{name} ({kind})" for part in self.parts for name, kind in part.unknown.items()]
         missing += [f"{part.name}.{name} (a time)" for part in self.parts for name in part.clocks]
         left_out = [f"not captured: {_several(missing)}"] if missing else []
@@ -98,6 +98,13 @@ class Report:
             ],
             "notes": list(self.notes),
         }
+
+
+def _outermost(names: list[str]) -> str:
+    """The names of parts; those inside of other ones are not listed: a part is captured with everything in it."""
+    outer = [name for name in names if not any(name.startswith(f"{other}.") for other in names)]
+    within = "" if len(outer) == len(names) else " with what it holds" if len(outer) == 1 else " with what they hold"
+    return f"{_several(outer)}{within}"
 
 
 def _several(names: Iterable[str]) -> str:

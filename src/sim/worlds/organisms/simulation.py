@@ -146,8 +146,8 @@ def picture(snapshot: Snapshot) -> npt.NDArray[Any]:
 
 
 def layers(_: Config, snapshot: Snapshot) -> Mapping[str, npt.NDArray[Any]]:
-    """The genomes of the organisms and of the seed bank, as picture has them."""
-    return {"genomes": _programs(snapshot, "organisms"), "seed bank": _programs(snapshot, "seed_bank")}
+    """The genomes of the organisms and of the seed bank: operations from 1 on, and 0, the colour of nothing, after the end."""
+    return {"genomes": _programs(snapshot, "organisms") + 1, "seed bank": _programs(snapshot, "seed_bank") + 1}
 
 
 def _programs(snapshot: Snapshot, table: str) -> npt.NDArray[Any]:

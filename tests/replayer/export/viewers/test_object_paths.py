@@ -112,7 +112,7 @@ def test_a_field_is_a_path(tape: Path, tmp_path: Path, capsys: pytest.CaptureFix
         *("/state/units[1].name", "/state/units[1].hp", "/state/units[1].target", "/state/queue")
     }
     assert run(main, f"export {tape} -o {tmp_path}/a.mcap --keyframes --field units[9]") == 2
-    assert "no attribute or field 'units[9]'; the attributes are bag, grid, queue" in capsys.readouterr().err
+    assert "no attribute or field 'units[9]'; units has 2 items at tick 0" in capsys.readouterr().err
 
 
 def test_rerun_has_an_entity_for_each_path(tape: Path, tmp_path: Path) -> None:

@@ -73,6 +73,7 @@ def test_what_is_shown_of_a_state() -> None:
     assert {name: layer.shape for name, layer in layers(CONFIG, snapshot).items()} == {
         "genomes": (25, 64), "seed bank": (10, 64),
     }  # fmt: skip
+    assert (layers(CONFIG, snapshot)["genomes"] == shown + 1).all()  # No operation has the colour of no operation.
     lines = summarize(CONFIG, snapshot)
     assert lines["organisms"] == "3 of 1 species, in generations up to 0"
     assert lines["energy"] == "360 in organisms, 300 in the pool"
