@@ -235,9 +235,8 @@ class TapeFiles:
             descriptor = os.open(new, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
             try:
                 os.posix_fallocate(descriptor, 0, size)
-                if (
-                    not is_first
-                ):  # Much is stored: a page that was written takes a quarter of the time at its first store.
+                # One that grows is filled at once: the first store into a page that was written takes a quarter of the time.
+                if not is_first:
                     _write_zeros(descriptor, size)
                 memory = mmap.mmap(descriptor, size)
                 mapped = os.fstat(descriptor)

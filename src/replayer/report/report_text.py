@@ -173,7 +173,7 @@ def _proved_text(report: VerificationReport) -> str:
     count, not_read = report.proved_keyframes, ", ".join(report.not_read)
     if report.not_repeated is not None:
         return (
-            f"; values at keyframes prove nothing: {report.not_repeated} differs whenever the same inputs are repeated "
+            f"; values at keyframes prove nothing: {report.not_repeated} differed between two repeats of the same inputs "
             f"(leave it out: ignore=[{report.not_repeated!r}])"
         )
     if count:

@@ -1,4 +1,4 @@
-"""Find a value that differs whenever the same inputs are repeated: it is no evidence against a recording.
+"""Find a value that differs between two repeats of the same inputs: it is no evidence against a recording.
 
 At the level inputs_only a keyframe is restored by repeating inputs. What is not a function of them, such as the time, the id
 of the process or a generator without a seed, then differs from the recorded value, also if no step reads it.

@@ -74,7 +74,7 @@ class VerificationReport(RenderedAsHtml):
         wrong_keyframes: those that restore other values.
         level: the exactness of a load, as the tape has it.
         not_read: classes of objects whose restored values cannot be compared with the recorded ones.
-        not_repeated: path of a value that differs whenever the same inputs are repeated, at the level inputs_only: values of
+        not_repeated: path of a value that differed between two repeats of the same inputs, at the level inputs_only: values of
             keyframes are then no evidence; None if there is none.
         notes: what could not be found, because the process could not be forked.
     """
