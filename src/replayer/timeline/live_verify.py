@@ -113,9 +113,9 @@ class LiveVerifier:
             return str(problem)
         if result.values is None or result.values.proved:
             return None
-        if result.values.differing and not result.values.recaptured:
-            if unrepeated_value(self.tape, self._world, result.interval) is not None:
-                return None
+        unproved = result.values.differing and not result.values.recaptured
+        if unproved and unrepeated_value(self.tape, self._world, result.interval) is not None:
+            return None
         return f"the keyframe of tick {result.interval.place.tick:,} does not restore the recorded values"
 
     def close(self) -> None:
