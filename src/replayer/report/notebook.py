@@ -85,7 +85,7 @@ def report_html(report: VerificationReport) -> str:
     if report.not_read:
         rows.append(("values that cannot be read", f"those of {', '.join(report.not_read)}"))
     if report.not_repeated is not None:
-        rows.append(("differed between two repeats of the inputs", report.not_repeated))
+        rows.append(("differed between two repeats of the same inputs", report.not_repeated))
     rows += [("other values", str(values)) for values in report.wrong_keyframes[:LOSSES_SHOWN]]
     rows += [("damaged", problem) for problem in report.problems[:LOSSES_SHOWN]]
     rows += [

@@ -173,8 +173,8 @@ def _proved_text(report: VerificationReport) -> str:
     count, not_read = report.proved_keyframes, ", ".join(report.not_read)
     if report.not_repeated is not None:
         return (
-            f"; values at keyframes prove nothing: {report.not_repeated} differed between two repeats of the same inputs "
-            f"(leave it out: ignore=[{report.not_repeated!r}])"
+            f"; values at keyframes prove nothing: {report.not_repeated} differed between two repeats of the same "
+            f"inputs (leave it out: ignore=[{report.not_repeated!r}])"
         )
     if count:
         unread = f", as far as they can be read (not those of {not_read})" if not_read else ""

@@ -24,8 +24,7 @@ from replayer.playback.make_simulation import Factory
 from replayer.tape.tape import Tape
 from replayer.timeline.interval_processes import IntervalProcesses
 from replayer.timeline.intervals import Interval, IntervalResult, list_intervals, make_for_copies
-from replayer.timeline.repeated_values import unrepeated_value
-from replayer.timeline.verify import analysed_desync
+from replayer.timeline.verify import analysed_desync, unrepeated_value
 
 
 @attrs.frozen
@@ -113,8 +112,8 @@ class LiveVerifier:
             return str(problem)
         if result.values is None or result.values.proved:
             return None
-        unproved = result.values.differing and not result.values.recaptured
-        if unproved and unrepeated_value(self.tape, self._world, result.interval) is not None:
+        is_of_values = result.values.differing and not result.values.recaptured
+        if is_of_values and unrepeated_value(self.tape, self._world, result.interval) is not None:
             return None
         return f"the keyframe of tick {result.interval.place.tick:,} does not restore the recorded values"
 

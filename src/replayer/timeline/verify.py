@@ -13,7 +13,7 @@ from recorder.errors import CorruptError, MissingTickError, RecordingError
 from recorder.format.recording.change_replay import ChangeLog
 from recorder.processes.engines.engine import Engine, engine_pool
 from recorder.processes.fork_hazard import forks_refused
-from recorder.processes.pool import Pool
+from recorder.processes.pool import Pool, Report
 from recorder.processes.stuck_workers import PATIENCE_S
 from replayer.html_renderers import RenderedAsHtml
 from replayer.playback.cursor import Cursor
@@ -29,9 +29,10 @@ from replayer.timeline.intervals import (
     run_each,
 )
 from replayer.timeline.keyframe_values import KeyframeValues, find_path
-from replayer.timeline.repeated_values import unrepeated_value
 from replayer.value_text import tick_range
 from sim.kernel.exactness import Level
+from sim.kernel.hooks import ComparesValues, KeepsValues, hook
+from sim.kernel.simulation import inner_of
 
 if TYPE_CHECKING:
     from replayer.desync.finding import Finding
@@ -74,8 +75,8 @@ class VerificationReport(RenderedAsHtml):
         wrong_keyframes: those that restore other values.
         level: the exactness of a load, as the tape has it.
         not_read: classes of objects whose restored values cannot be compared with the recorded ones.
-        not_repeated: path of a value that differed between two repeats of the same inputs, at the level inputs_only: values of
-            keyframes are then no evidence; None if there is none.
+        not_repeated: path of a value that differs between two repeats of the same inputs, at the level inputs_only, where
+            keyframes gave other values than recorded, which is then no evidence; None if there is none.
         notes: what could not be found, because the process could not be forked.
     """
 
@@ -152,7 +153,7 @@ def verify_tape(
         problems += tally.problems(problems)
         problems += _log_problems(tape)
         with forks_refused(processes.hazard):
-            not_repeated = _unrepeated(tape, world, tally.wrong_keyframes)
+            not_repeated = _unrepeated(tape, world, tally.wrong_keyframes) if first_bad is None else None
             wrong_keyframes = _with_path(tape, world, tally.wrong_keyframes) if not_repeated is None else []
         dropped = sum(drop.last_tick - drop.first_tick + 1 for drop in tape.drops)
         return VerificationReport(
@@ -304,6 +305,36 @@ def _unrepeated(tape: Tape, world: Factory | None, wrong: list[tuple[Interval, K
     if not wrong or not all(values.differing and not values.recaptured for _, values in wrong):
         return None
     return unrepeated_value(tape, world, wrong[0][0])
+
+
+def unrepeated_value(tape: Tape, world: Factory | None, interval: Interval) -> str | None:
+    """The path of the first value that differs between two restores of the interval's keyframe, each in a process of its own.
+
+    None if there is none, and at any other level than inputs_only: there a keyframe is restored by repeating inputs, and what
+    is no function of them, such as the time, the id of the process or a generator without a seed, differs from the recorded
+    value, also if no step reads it. Raises SimulationFailedError if the simulation raises; WorkerDiedError; WorkerStuckError.
+    """
+    if tape.meta.get("level") != Level.INPUTS_ONLY.value:
+        return None
+
+    def restored(cursor: Cursor, interval: Interval) -> Any:
+        # Made here: a copy of one that the parent made has its process and its time.
+        again = Cursor(cursor.tape, make_simulation(cursor.tape, world))
+        again.put(interval.place.tick, cursor.tape.snapshot(interval.place))
+        return inner_of(again.simulation)
+
+    def keep(cursor: Cursor, interval: Interval, _: Report) -> Any:
+        keeps = hook(restored(cursor, interval), KeepsValues)
+        return None if keeps is None else keeps.kept_values()
+
+    [kept] = run_each(tape, world, [interval], 1, lambda _: None, keep)
+
+    def compare(cursor: Cursor, interval: Interval, _: Report) -> str | None:
+        compares = hook(restored(cursor, interval), ComparesValues)
+        return None if compares is None or kept is None else compares.value_difference(kept)
+
+    [path] = run_each(tape, world, [interval], 1, lambda _: None, compare)
+    return path
 
 
 def _with_path(tape: Tape, world: Factory | None, wrong: list[tuple[Interval, KeyframeValues]]) -> list[KeyframeValues]:

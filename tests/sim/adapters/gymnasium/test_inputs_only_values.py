@@ -18,7 +18,9 @@ import trapped_environments as traps
 import recorder
 import replayer
 from recorder.errors import RecordingWarning
+from recorder.processes.fork_call import in_a_copy
 from replayer.report.report_text import print_report
+from replayer.timeline.live_verify import LiveVerifier
 from replayer.timeline.verify import verify_tape
 from sim.adapters import adapt
 from sim.kernel.simulation import restore
@@ -164,6 +166,19 @@ def test_the_trial_names_a_value_that_no_run_repeats(tmp_path: Path) -> None:
         RecordingWarning, match=r"ReadsClock.at differs between two equal runs .*ignore=\['ReadsClock.at'\]"
     ):
         recorded(tmp_path, traps.ReadsClock, trial_ms=BUDGET_MS)
+
+
+def test_a_value_that_no_repeat_gives_again_accuses_nobody(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """All ticks match, in other processes than the recorded one: that keyframes have other values is no evidence."""
+    kind = traps.KeepsProcessId
+    in_a_copy(lambda: {"path": str(recorded(tmp_path, kind)[0])})
+    path, named = tmp_path / "run.tape", "KeepsProcessId.client.heat"
+    report = verify_tape(path, world=kind)
+    assert (report.ok, report.wrong_keyframes, report.not_repeated) == (True, [], named)
+    print_report(path, report)
+    assert f"values at keyframes prove nothing: {named} differs between two repeats" in capsys.readouterr().out
+    checks = list(LiveVerifier(path, kind).poll())
+    assert [one.problem for one in checks] == [None] * len(checks)
 
 
 def test_nothing_is_compared_before_the_first_reset(tmp_path: Path) -> None:
