@@ -49,26 +49,38 @@ def spread_at_edge(base: Grid, y: int, x: int) -> int:
 
 def spread_signal(
     old: Grid, wind: Grid, decay: int, epsilon: int, carried: Column, above: Column, here: Column, below: Column,
-    new: Grid,
-) -> None:  # fmt: skip
-    """Compute transport.spread. carried: buffer of a row plus a cell on each side; above, here, below: rows of zeros."""
+    new: Grid, differs: Grid,
+) -> int:  # fmt: skip
+    """Compute transport.spread; flag the cells of new that changed, and return their number.
+
+    carried: buffer of a row plus a cell on each side; above, here, below: rows of zeros.
+    """
     height, width = old.shape
+    count = 0
     for y in range(height + 1):
-        for x in range(width):
-            below[x] = 0
         if y < height:
+            east, south = wind[0, y], wind[1, y]
             for x in range(width):
-                from_y = y - ((wind[1, y, x] + 32_768) >> 16)
-                from_x = x - ((wind[0, y, x] + 32_768) >> 16)
+                from_y = y - ((south[x] + 32_768) >> 16)
+                from_x = x - ((east[x] + 32_768) >> 16)
                 inside = 0 <= from_y < height and 0 <= from_x < width
                 carried[x + 1] = old[from_y, from_x] if inside else 0
             for x in range(width):
                 below[x] = carried[x] + 2 * carried[x + 1] + carried[x + 2]
+        else:
+            for x in range(width):
+                below[x] = 0
         if y > 0:
+            row, flags = new[y - 1], differs[y - 1]
             for x in range(width):
                 left = (((above[x] + 2 * here[x] + below[x]) >> 4) * decay) >> 16
-                new[y - 1, x] = left if left >= epsilon else 0
+                left = left if left >= epsilon else 0
+                flags[x] = row[x] != left
+                row[x] = left
+            for x in range(width):
+                count += flags[x]
         above, here, below = here, below, above
+    return count
 
 
 def grow_plants(

@@ -56,12 +56,28 @@ def clear_rows(state: State, table: str, columns: tuple[str, ...], rows: Rows) -
         state.mark(f"{table}.{name}", rows)
 
 
+def set_rows(state: State, name: str, rows: Rows, values: npt.NDArray[Any]) -> None:
+    """Set a column of integers in these rows, and mark those that changed; State.set takes twice as long."""
+    column = state[name]
+    changed = np.flatnonzero(column[rows] != values)
+    if len(changed):
+        rows = rows[changed]
+        column[rows] = values[changed]
+        state.mark(name, rows)
+
+
 def write_changed(state: State, name: str, values: npt.NDArray[Any]) -> None:
     """Set all values of a field, and mark those that changed."""
     field = state[name]
     differs = field != values
-    count = np.count_nonzero(differs)
+    count = int(np.count_nonzero(differs))
     if count:
         np.copyto(field, values)
+        mark_changed(state, name, differs.reshape(-1), count)
+
+
+def mark_changed(state: State, name: str, differs: npt.NDArray[np.bool_], count: int) -> None:
+    """Mark the rows of a field that these flags name. count: the number of the flags that are set."""
+    if count:
         # Above half, marking single items costs more than marking all of them, for the reader of the marks, too.
-        state.mark(name, None if 2 * count > differs.size else differs.reshape(-1))
+        state.mark(name, None if 2 * count > differs.size else differs)

@@ -37,7 +37,7 @@ from sim.worlds.meadow.model.layers import write_energy
 from sim.worlds.meadow.model.layout import NEIGHBOURS, HeadLoss, LossCause, Parameter
 from sim.worlds.meadow.model.plants import Stand, plant_cells
 from sim.worlds.meadow.model.swarms import remove_swarms_without_heads
-from sim.worlds.meadow.model.table_rows import add_entities, clear_rows, rows_by_id, write_changed
+from sim.worlds.meadow.model.table_rows import add_entities, clear_rows, rows_by_id, set_rows, write_changed
 from sim.worlds.meadow.phases.transport import spread_signals
 from sim.worlds.meadow.phases.triggers import Firing, fire_rules
 
@@ -59,7 +59,7 @@ def run_signalling(context: PhaseContext) -> None:
     if state["biotope.toxins"].size:
         poison(context)
     if signals.size:
-        write_changed(state, "biotope.signals", spread_signals(context, signals))
+        spread_signals(context, signals)
 
 
 def remove_orphans(context: PhaseContext, stand: Stand) -> None:
@@ -96,9 +96,9 @@ def advance(context: PhaseContext, firing: Firing) -> npt.NDArray[np.bool_]:
     fading = was_active & ~triggered & ~irreversible
     removed = fading & (left == 0)
     left = np.where(activated | (was_active & triggered), aftereffect_ticks, left - (fading & ~removed))
-    state.set("substances.synthesis", rows, synthesis)
-    state.set("substances.aftereffect", rows, left)
-    state.set("substances.active", rows, was_active | activated)
+    set_rows(state, "substances.synthesis", rows, synthesis)
+    set_rows(state, "substances.aftereffect", rows, left)
+    set_rows(state, "substances.active", rows, was_active | activated)
     by_row = np.zeros(state.count("substances"), np.bool_)
     by_row[rows] = triggered
     context.event_log.substances(ACTIVE, state, rows[activated])
@@ -209,11 +209,11 @@ def poison(context: PhaseContext) -> None:
     if heads.sum() != before:
         energy_left = energy[heads == 0]
         context.note(Flow.POISON, energy_left)
-        state.set("swarms.population", rows, heads)
-        state.set("swarms.energy", rows, np.where(heads == 0, 0, energy))
+        set_rows(state, "swarms.population", rows, heads)
+        set_rows(state, "swarms.energy", rows, np.where(heads == 0, 0, energy))
         lost_heads = state["heads_lost"].copy()
         np.add.at(lost_heads[:, HeadLoss.TOXIN], species, killed)
         write_changed(state, "heads_lost", lost_heads)
         context.event_log.heads_lost(state, rows, killed, HeadLoss.TOXIN)
-    state.set("swarms.repelled", rows, repelled)
+    set_rows(state, "swarms.repelled", rows, repelled)
     remove_swarms_without_heads(context, rows, HeadLoss.TOXIN)

@@ -12,36 +12,53 @@ Units: concentrations and wind in 1/65536.
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from sim.kernel.arithmetic.fixed_point import ONE, PLACES
 from sim.worlds.meadow.model.context import PhaseContext, Values
 from sim.worlds.meadow.model.layout import Parameter
 from sim.worlds.meadow.model.loops import spread_signal
 from sim.worlds.meadow.model.numba_loops import CELLS_MIN, compiled_for
+from sim.worlds.meadow.model.table_rows import mark_changed, write_changed
 
 
-def spread_signals(context: PhaseContext, signals: Values) -> Values:
-    """Return the layers after one tick: (signals, height, width) int64."""
+def spread_signals(context: PhaseContext, signals: Values) -> None:
+    """Set the layers of the state to these after one tick. signals: (signals, height, width) int64."""
     decay, epsilon = context.parameter(Parameter.SIGNAL_DECAY), context.config.signalling.epsilon
-    new = np.zeros_like(signals)
+    wind, field = context.state["biotope.wind"], context.state["biotope.signals"]
+    if compiled_for(field[0].size, CELLS_MIN, spread_signal) is None:
+        new = np.zeros_like(signals)
+        for layer, old in enumerate(signals):
+            if old.any():  # Most layers are empty for most of the time.
+                spread(old, wind, decay, epsilon, new[layer])
+        write_changed(context.state, "biotope.signals", new)
+        return
+    differs, count = np.zeros(signals.shape, np.bool_), 0
     for layer, old in enumerate(signals):
-        if old.any():  # Most layers are empty for most of the time.
-            spread(old, context.state["biotope.wind"], decay, epsilon, new[layer])
-    return new
+        if old.any() or field[layer].any():
+            count += spread(old, wind, decay, epsilon, field[layer], differs[layer])
+    mark_changed(context.state, "biotope.signals", differs.reshape(-1), count)
 
 
-def spread(old: Values, wind: Values, decay: int, epsilon: int, new: Values) -> None:
-    """Spread one layer: (height, width) int64. wind: (2, height, width). new: receives the result."""
+def spread(
+    old: Values, wind: Values, decay: int, epsilon: int, new: Values, differs: npt.NDArray[np.bool_] | None = None
+) -> int:
+    """Spread one layer: (height, width) int64; return how many cells of new changed, if that is asked.
+
+    wind: (2, height, width). new: receives the result. differs: receives a flag for each cell that changes.
+    """
     compiled = compiled_for(old.size, CELLS_MIN, spread_signal)
     if compiled is None:
         left = _blur(_carry(old, wind))
         left *= decay
         left >>= PLACES
         np.multiply(left, left >= epsilon, out=new)
-        return
+        return 0
     width = old.shape[1]
     room = [np.zeros(size, np.int64) for size in (width + 2, width, width, width)]
-    compiled(old, wind, decay, epsilon, *room, new)
+    flags = np.empty(old.shape, np.bool_) if differs is None else differs
+    count: int = compiled(old, wind, decay, epsilon, *room, new, flags)
+    return count
 
 
 def _carry(old: Values, wind: Values) -> Values:
