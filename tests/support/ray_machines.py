@@ -53,6 +53,11 @@ class RayMachines:
         for _ in range(machines):
             self.join()
 
+    @property
+    def process_id(self) -> int:
+        """The process below which all of its processes are."""
+        return self._process.pid
+
     def join(self) -> None:
         """Add a machine."""
         self._ask("join")

@@ -11,6 +11,7 @@ from cyclopts import Parameter
 
 from recorder.cluster.checkpoint_folder import discover_whole_checkpoints
 from recorder.cluster.whole_checkpoint import WholeCheckpoint
+from recorder.console.argument_types import LocalPath
 from recorder.console.output import print_json
 from recorder.exit_codes import UsageError
 from recorder.scenarios.checkpoints import FOLDER, Checkpoint, discover_all_checkpoints
@@ -26,7 +27,7 @@ _TIMELESS = "?"  # A checkpoint of an earlier version.
 
 
 def checkpoints(
-    folder: Path = Path(FOLDER),
+    folder: LocalPath = Path(FOLDER),
     /,
     *,
     as_json: Annotated[bool, Parameter(name="--json", negative="", help="Print one JSON object.")] = False,

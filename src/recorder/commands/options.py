@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from recorder.console.argument_types import Positive
+from recorder.console.argument_types import LocalPath, Positive
 
 Quiet = Annotated[bool, Parameter(name=["--quiet", "-q"], negative="")]
 KeyframeInterval = Annotated[
@@ -139,7 +138,7 @@ Events = Annotated[
     ),
 ]
 Inputs = Annotated[
-    Path | None,
+    LocalPath | None,
     Parameter(
         name="--inputs",
         help='A file of additional inputs, one line of JSON for each tick with inputs: {"tick": 5, "inputs": [...]}.',
@@ -154,7 +153,7 @@ Sim = Annotated[
     ),
 ]
 From = Annotated[
-    Path | None,
+    LocalPath | None,
     Parameter(
         name="--from",
         help="Start from a checkpoint of this scenario, or from a save game (replay cut --tick). The tape begins there; "

@@ -40,4 +40,9 @@ def local_path(_: object, tokens: Sequence[Token]) -> Path:
     return found
 
 
+def local_paths(_: object, tokens: Sequence[Token]) -> list[Path]:
+    """Convert the arguments of an option that is repeated, as local_path does. Raises ValueError."""
+    return [local_path(_, [token]) for token in tokens]
+
+
 LocalPath = Annotated[Path, Parameter(converter=local_path)]

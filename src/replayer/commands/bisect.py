@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from recorder.console.argument_types import Positive
+from recorder.console.argument_types import LocalPath, Positive
 from recorder.console.output import print_json, say_on_stderr
 from recorder.console.progress import progress_bar
 from recorder.exit_codes import DIFFERS, UsageError
@@ -38,7 +38,7 @@ def bisect(
     good: Annotated[str, Parameter(name="--good")],
     bad: Annotated[str, Parameter(name="--bad")] = "HEAD",
     sim: Sim = None,
-    repo: Annotated[Path | None, Parameter(name="--repo")] = None,
+    repo: Annotated[LocalPath | None, Parameter(name="--repo")] = None,
     path: Annotated[list[str] | None, Parameter(name="--path", negative="")] = None,
     python: Annotated[str | None, Parameter(name="--python")] = None,
     jobs: Annotated[Positive | None, Parameter(name=["--jobs", "-j"])] = None,

@@ -16,8 +16,8 @@ from recorder.location.tape_location import Location
 from recorder.storage.os_errors import reading
 from recorder.text import counted
 from recorder.visible_text import print_visible
-from replayer.commands.arguments import factory_of, newest_tape, ready_tape
-from replayer.commands.options import Json, LocalTape, Output, Sim
+from replayer.commands.arguments import choose, factory_of, ready_tape
+from replayer.commands.options import Json, Output, Sim, TapePath
 from replayer.diagnose.certify.certificate import (
     CertificateError,
     certificate_of,
@@ -39,7 +39,7 @@ _Factor = Literal["hash-seed", "simd", "threads", "blas-kernel"]
 
 
 def certify_tape(
-    tape: LocalTape | None = None,
+    tape: TapePath | None = None,
     /,
     *,
     sim: Sim = None,
@@ -55,7 +55,7 @@ def certify_tape(
     """Verify a tape in many environments, name each factor that alone makes a difference, and write a certificate.
 
     Examples:
-    replay certify run.tape --jobs 2
+    replay certify s3://bucket/run.tape --jobs 2
     replay certify run.tape --python ~/py313/bin/python
     replay certify run.tape --check
 
@@ -81,13 +81,13 @@ def certify_tape(
     jobs
         Environments at a time; by default one, and with an engine one for each of its processors.
     output
-        The certificate; by default NAME.certificate.json next to the tape.
+        The certificate; by default NAME.certificate.json next to the tape, and in this folder for a tape at a URL.
     check
         Run nothing: check that the existing certificate belongs to the tape as it is now.
     as_json
         Print the certificate.
     """
-    path = tape or newest_tape()
+    path = choose(tape)
     kept = output or certificate_path(path)
     if check:
         return _check(path, kept, as_json=as_json)
@@ -196,7 +196,7 @@ def _result_words(report: CellReport, present: CellReport) -> tuple[str, str]:
     return report.result, report.why or ""
 
 
-def _check(path: Path, kept: Path, *, as_json: bool) -> int:
+def _check(path: Location, kept: Path, *, as_json: bool) -> int:
     try:
         with reading(path):
             certificate = read_certificate(kept)

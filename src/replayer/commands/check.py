@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from recorder.conformance.contract_checks import SEEDS, Subject, simulation_from
-from recorder.console.argument_types import Positive
+from recorder.console.argument_types import LocalPath, Positive
 from recorder.console.output import print_json
 from recorder.console.progress import progress_bar
 from recorder.errors import RecordingError
@@ -52,7 +52,7 @@ def check(
     *,
     ticks: Positive | None = None,
     period: Positive = PERIOD_TICKS,
-    inputs: Annotated[Path | None, Parameter(name="--inputs")] = None,
+    inputs: Annotated[LocalPath | None, Parameter(name="--inputs")] = None,
     seeds: Positive = SEEDS,
     seed_resets: Annotated[bool, Parameter(negative="")] = False,
     step: str | None = None,

@@ -22,6 +22,7 @@ from recorder.storage.os_errors import reading
 from recorder.text import shown_path
 from recorder.visible_text import print_visible
 from replayer.commands.arguments import ensure_states
+from replayer.commands.options import TapePath
 from replayer.diagnose.bisect.commit_run import place_in_tree
 from replayer.diagnose.bisect.repository import Repository, RepositoryError
 from replayer.diagnose.parties.party import Party, WorkTree
@@ -33,7 +34,7 @@ from replayer.tape.completeness import tape_code
 from replayer.tape.tape import Tape
 from replayer.value_text import plain_text
 
-OtherTape = Annotated[Path | None, Parameter(help="A second recording of the same run.")]
+OtherTape = Annotated[TapePath | None, Parameter(help="A second recording of the same run.")]
 
 
 @attrs.frozen

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from recorder.console.argument_types import Whole
+from recorder.console.argument_types import LocalPath, Whole
 from recorder.console.output import print_json
 from recorder.exit_codes import INCOMPLETE, SAME, UsageError
 from recorder.location.tape_location import Location
@@ -37,7 +37,7 @@ _EVENTS_HELP = (
     "missing. A file for a viewer always holds the recorded events; with --events the missing ones are re-simulated."
 )
 
-_Output = Annotated[Path, Parameter(name=["--output", "-o"])]
+_Output = Annotated[LocalPath, Parameter(name=["--output", "-o"])]
 
 
 def export(

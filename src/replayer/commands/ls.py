@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from recorder.console.argument_types import Positive
+from recorder.console.argument_types import LocalPath, Positive, local_paths
 from recorder.console.output import print_json
 from recorder.console.progress import progress_bar
 from recorder.corpus.corpus import Corpus, add_tape, look, order_of, refresh_index, upload_whole
@@ -46,8 +46,8 @@ def ls(
     reverse: Flag = False,
     paths: Flag = False,
     stats: Flag = False,
-    plot: Path | None = None,
-    add: Annotated[list[Path] | None, Parameter(negative="")] = None,
+    plot: LocalPath | None = None,
+    add: Annotated[list[Path] | None, Parameter(negative="", converter=local_paths)] = None,
     rebuild: Flag = False,
     jobs: Annotated[Positive | None, Parameter(name=["--jobs", "-j"])] = None,
     as_json: Json = False,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import re
-from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Literal
 
@@ -12,7 +11,7 @@ import attrs
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from recorder.console.argument_types import Positive
+from recorder.console.argument_types import LocalPath, Positive
 from recorder.console.output import print_json
 from recorder.console.progress import progress_bar
 from recorder.exit_codes import SAME, UsageError
@@ -60,7 +59,7 @@ def render(
     /,
     *,
     ticks: Annotated[str, Parameter(alias="--tick", allow_leading_hyphen=True)],
-    output: Annotated[Path, Parameter(alias="-o")],
+    output: Annotated[LocalPath, Parameter(alias="-o")],
     every: Positive = 1,
     fps: Annotated[float, Parameter(validator=Number(gt=0, lte=240))] = 30.0,
     options: Annotated[RenderOptions | None, Parameter(name="*")] = None,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import attrs
+
 from recorder.console.output import print_json
 from recorder.console.progress import progress_bar
 from recorder.exit_codes import CORRUPT, INCOMPLETE, SAME, UsageError
 from recorder.storage.os_errors import reading, writing
 from replayer.commands.arguments import factory_of, folder_beside
-from replayer.commands.options import Json, Output, Sim, TapePath
+from replayer.commands.new_tape import NewTape, new_tape
+from replayer.commands.options import Json, Sim, TapePath
 from replayer.repair.repair import repair_tape
 from replayer.repair.repair_report import NothingToRepairError
 from replayer.report.repair_text import print_repair, repair_facts
@@ -18,7 +21,7 @@ def repair(
     tape: TapePath,
     /,
     *,
-    output: Output = None,
+    output: NewTape | None = None,
     as_json: Json = False,
     sim: Sim = None,
 ) -> int:
@@ -47,16 +50,17 @@ def repair(
     if output is None and not tape.name:
         raise UsageError(f"{tape}: Is a directory")
     beside = folder_beside(tape) / tape.name
-    target = output if output is not None else beside.with_name(f"{beside.stem}-repaired{beside.suffix}")
+    new = output if output is not None else beside.with_name(f"{beside.stem}-repaired{beside.suffix}")
     with reading(tape), Tape(tape):
         pass  # Errors of the original are reported before anything is written.
     try:
-        with writing(target), progress_bar("repairing", 100, quiet=as_json) as show:
+        with writing(new), new_tape(new) as target, progress_bar("repairing", 100, quiet=as_json) as show:
             report = repair_tape(
                 tape, target, factory_of(sim), progress=lambda done, total: show(100 * done // max(1, total))
             )
     except NothingToRepairError as error:
         raise UsageError(f"{tape}: {error}", CORRUPT if error.damaged else INCOMPLETE) from None
+    report = attrs.evolve(report, path=new)
     if as_json:
         print_json(repair_facts(report))
     else:

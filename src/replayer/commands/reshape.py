@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import attrs
 from cyclopts import Parameter
 
-from recorder.console.argument_types import Positive, Whole
+from recorder.console.argument_types import LocalPath, Positive, Whole
 from recorder.console.output import print_json
 from recorder.console.progress import progress_bar
 from recorder.exit_codes import SAME, UsageError
@@ -39,7 +39,7 @@ def cut(
     ticks: str | None = None,
     tick: Whole | None = None,
     exact: Annotated[bool, Parameter(name="--exact", negative="")] = False,
-    test: Annotated[Path | None, Parameter(name="--pytest")] = None,
+    test: Annotated[LocalPath | None, Parameter(name="--pytest")] = None,
     as_json: Json = False,
     sim: Sim = None,
 ) -> int:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import attrs
 from cyclopts import Parameter
 
-from recorder.console.argument_types import Positive
+from recorder.console.argument_types import LocalPath, Positive
 from recorder.console.output import print_json, say_on_stderr
 from recorder.console.progress import progress_bar
 from recorder.exit_codes import DIFFERS, SAME, UsageError
@@ -37,13 +37,13 @@ def shrink_tape(
     tape: TapePath,
     /,
     *,
-    output: Annotated[Path, Parameter(name=["--output", "-o"])],
+    output: Annotated[LocalPath, Parameter(name=["--output", "-o"])],
     until: str | None = None,
     raises: Annotated[str | None, Parameter(name="--raises")] = None,
     violation: str | None = None,
     desync: Annotated[bool, Parameter(name="--desync", negative="")] = False,
     empty: str | None = None,
-    test: Annotated[Path | None, Parameter(name="--pytest")] = None,
+    test: Annotated[LocalPath | None, Parameter(name="--pytest")] = None,
     jobs: Annotated[Positive, Parameter(name=["--jobs", "-j"])] = 1,
     lines: Positive = INPUTS_SHOWN,
     as_json: Json = False,

@@ -9,11 +9,13 @@ from typing import Any
 
 from recorder.errors import RecordingError
 from recorder.location.tape_location import Location
-from replayer.datasets.build import Manifest, ensure_growing
+from recorder.location.tape_url import TapeUrl
+from replayer.datasets.build import FILE_FORMATS, Manifest, ensure_growing
 from replayer.datasets.dataset import Dataset
-from replayer.datasets.grow import merge
+from replayer.datasets.grow import is_of_records, merge
 from replayer.datasets.grow_store import remove_replaced
 from replayer.datasets.manifest import ADDED, MANIFEST
+from replayer.datasets.remote.url_growth import grow_at_url
 from replayer.datasets.request import ExtractionError
 from replayer.tape.digest import tape_digest
 from replayer.tape.tape import Tape
@@ -41,6 +43,31 @@ def append_tapes(
     extraction = extract_into(paths, added, manifest)
     _take(folder, added)
     return extraction
+
+
+def append_tapes_at_url(
+    url: TapeUrl, tapes: Sequence[Location], extract_into: Callable[..., Any]
+) -> tuple[Manifest, Any]:
+    """Add the rows of tapes to a data set at a URL, as append_tapes does; return its manifest with the extraction, or None.
+
+    Raises as append_tapes and grow_at_url do.
+    """
+    return grow_at_url(url, _files_to_append, lambda folder: append_tapes(folder, tapes, extract_into))
+
+
+def _files_to_append(folder: Path, manifest: Manifest) -> list[str]:
+    """The files that appending reads: the first one of each table, for its schema, and all of records, whose columns may grow.
+
+    Raises ExtractionError for data sets whose files change as rows are added.
+    """
+    ensure_growing(folder, manifest)
+    if manifest["format"] not in FILE_FORMATS:
+        raise ExtractionError(
+            f"{folder} is a data set of format {manifest['format']}, whose files change as rows are added, and readers of a URL "
+            "would see a part of that: copy it here, append, and upload it under a new name"
+        )
+    tables = manifest["tables"].values()
+    return [file["path"] for table in tables for file in table["files"][: None if is_of_records(table) else 1]]
 
 
 def _take(folder: Path, added: Path) -> None:

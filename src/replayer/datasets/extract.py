@@ -183,7 +183,7 @@ def _extract_to(
     output: str | os.PathLike[str] | None, paths: Sequence[Location], run: Callable[..., Any], *, append: bool
 ) -> Extraction | StreamedDataset:
     if output is not None and isinstance(url := tape_location(output), TapeUrl):
-        return _extract_to_url(url, partial(run, paths), append=append)
+        return _extract_to_url(url, paths, run, append=append)
     if output is None or not append or not os.path.lexists(output):
         return run(paths, None if output is None else Path(output), None)  # type: ignore[no-any-return]
     from replayer.datasets.append import append_tapes  # noqa: PLC0415 - pyarrow is an extra
@@ -193,22 +193,18 @@ def _extract_to(
     return Extraction(Path(output), Dataset(output).manifest, SAME if made is None else made.code)
 
 
-def _extract_to_url(
-    url: TapeUrl, run: Callable[[Path, None], Extraction | StreamedDataset], *, append: bool
-) -> Extraction:
+def _extract_to_url(url: TapeUrl, paths: Sequence[Location], run: Callable[..., Any], *, append: bool) -> Extraction:
+    from replayer.datasets.remote.url_growth import has_data_set  # noqa: PLC0415 - rarely needed
     from replayer.datasets.remote.url_output import extracted_to  # noqa: PLC0415 - rarely needed
 
-    if append:
-        raise ExtractionError(f"{url}: rows are added to data sets of this machine alone")
-    results = list[Extraction]()
+    if append and has_data_set(url):
+        from replayer.datasets.append import append_tapes_at_url  # noqa: PLC0415 - pyarrow is an extra
 
-    def extract_into(folder: Path) -> None:
-        made = run(folder, None)
-        assert isinstance(made, Extraction), "an output was named"
-        results.append(made)
-
-    extracted_to(url, extract_into)
-    return attrs.evolve(results[0], path=url)
+        manifest, made = append_tapes_at_url(url, paths, run)
+        return Extraction(url, manifest, SAME if made is None else made.code)
+    extracted: list[Extraction] = []
+    extracted_to(url, lambda folder: extracted.append(run(paths, folder, None)))
+    return attrs.evolve(extracted[0], path=url)
 
 
 def _extract(

@@ -99,7 +99,7 @@ def _copied(folder: Path, manifest: Manifest, other: Path, added: Manifest) -> d
     for name in sorted({**manifest["tables"], **added["tables"]}):
         ours, theirs = (made["tables"].get(name, {"rows": 0, "files": []}) for made in (manifest, added))
         columns = ours.get("columns", theirs.get("columns"))
-        if _is_of_records(ours) and _is_of_records(theirs) and ours["files"] and theirs["files"]:
+        if is_of_records(ours) and is_of_records(theirs) and ours["files"] and theirs["files"]:
             columns = _joined_columns(ours["columns"], theirs["columns"])
         files = []
         for source, entry in ((folder, ours), (other, theirs)):
@@ -161,7 +161,7 @@ def _replace(folder: Path, before: Manifest, after: Manifest) -> Manifest:
 
 def _ensure_same_columns(folder: Path, manifest: Manifest, other: Path, added: Manifest) -> None:
     for name in manifest["tables"].keys() & added["tables"].keys():
-        if _is_of_records(manifest["tables"][name]) and _is_of_records(added["tables"][name]):
+        if is_of_records(manifest["tables"][name]) and is_of_records(added["tables"][name]):
             continue
         one, two = manifest["tables"][name]["columns"], added["tables"][name]["columns"]
         differing = sorted(column for column in {**one, **two} if one.get(column) != two.get(column))
@@ -189,7 +189,7 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:NAMES_SHOWN]) + (", …" if len(names) > NAMES_SHOWN else "")
 
 
-def _is_of_records(entry: Mapping[str, Any]) -> bool:
+def is_of_records(entry: Mapping[str, Any]) -> bool:
     """Return True for a table of records, whose columns have a form, and for one without columns."""
     return all("form" in about for about in entry.get("columns", {}).values())
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import attrs
 
 from recorder.errors import MissingTickError
+from recorder.location.tape_location import Location
 
 
 class NothingToRepairError(MissingTickError):
@@ -21,7 +20,7 @@ class RepairReport:
     """The result of a repair.
 
     Attributes:
-        path: path of the new tape.
+        path: of the new tape, or its URL.
         first_tick, last_tick: range of the new tape.
         copied_keyframes: number of keyframes copied unchanged.
         rebuilt_ticks: ticks of keyframes that were re-simulated, and verified by the recorded hash.
@@ -30,7 +29,7 @@ class RepairReport:
         lost_optional: damaged blocks of optional kinds: name of the kind and reason.
     """
 
-    path: Path
+    path: Location
     first_tick: int
     last_tick: int
     copied_keyframes: int

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 from pathlib import Path
 
@@ -45,6 +46,14 @@ def upload_file(source: Path, url: TapeUrl) -> None:
             raise cut_off(url, stored_bytes, size_bytes)
 
     asked(url, settings, put)
+
+
+def remove_file(url: TapeUrl) -> None:
+    """Remove a file; one that does not exist is no error. Raises PermissionError or another OSError, which name the URL."""
+    settings = settings_of(url)
+    made = file_system(url, settings)
+    with contextlib.suppress(FileNotFoundError):
+        asked(url, settings, lambda: made.rm_file(path_in_store(made, url)))
 
 
 def ensure_url_is_free(url: TapeUrl) -> None:

@@ -32,7 +32,7 @@ def extracted_to(url: TapeUrl, extract_into: Callable[[Path], None]) -> None:
     before = files_below(url)
     if MANIFEST in before:
         raise ExtractionError(f"{url} exists already: give a different name, or remove it")
-    made = _staging_folder(url) / (url.name or "data")
+    made = staging_folder(url) / (url.name or "data")
     if os.path.lexists(made):
         shutil.rmtree(made)  # Complete, and its upload was stopped. It may be of another request.
     extract_into(made)
@@ -45,7 +45,7 @@ def extracted_to(url: TapeUrl, extract_into: Callable[[Path], None]) -> None:
     shutil.rmtree(made.parent)
 
 
-def _staging_folder(url: TapeUrl) -> Path:
+def staging_folder(url: TapeUrl) -> Path:
     """The folder on this machine in which the data set of a URL is made: the same for each call. Raises ExtractionError."""
     name = f"replay-extract-{hashlib.blake2b(url.text.encode(), digest_size=8).hexdigest()}"
     folder = Path(os.environ.get(VARIABLE) or tempfile.gettempdir()) / name

@@ -1,6 +1,7 @@
 """One process of ``replay certify``: verify a tape in the environment of this process and print the result.
 
-``python -P -m replayer.diagnose.certify.cell_process TAPE SIM [TICK]``, where SIM is module:factory or empty. One JSON
+``python -P -m replayer.diagnose.certify.cell_process TAPE SIM [TICK]``, where SIM is module:factory or empty. TAPE is a path,
+or "-" if a pickled TapeUrl is on standard input. One JSON
 object is written to standard output. Without TICK, the complete tape is verified. With TICK, the process seeks that
 tick and prints the hash of each field.
 """
@@ -11,6 +12,7 @@ import hashlib
 import json
 import sys
 from collections.abc import Sequence
+from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +20,11 @@ import attrs
 
 from recorder.errors import RecordingError, SimulationFailedError
 from recorder.factory_spec import load_factory
+from recorder.location.tape_location import Location
 from recorder.processes.fork_hazard import NewThreads
 from recorder.processes.interpreter import answer_alone_on_stdout, begin_as_python
 from replayer.diagnose.certify.arithmetic import describe_arithmetic
+from replayer.diagnose.certify.matrix import FROM_STDIN
 from replayer.playback.make_simulation import Factory
 from replayer.tape.tape import Tape
 from replayer.timeline.interval_processes import verify_each
@@ -38,13 +42,14 @@ def main(arguments: Sequence[str]) -> int:
     threads = NewThreads()
     path, sim, *tick = arguments
     answer = answer_alone_on_stdout()
-    facts = _facts(Path(path), sim, int(tick[0]) if tick else None, threads)
+    location: Location = Path(path) if path != FROM_STDIN else ForkingPickler.loads(sys.stdin.buffer.read())
+    facts = _facts(location, sim, int(tick[0]) if tick else None, threads)
     with answer:
         answer.write(json.dumps(facts).encode())
     return 0
 
 
-def _facts(path: Path, sim: str, tick: int | None, threads: NewThreads) -> dict[str, Any]:
+def _facts(path: Location, sim: str, tick: int | None, threads: NewThreads) -> dict[str, Any]:
     try:
         factory = load_factory(sim) if sim else None
         facts = _verified(path, factory, threads) if tick is None else {"field_hashes": _hashes_at(path, factory, tick)}
@@ -55,7 +60,7 @@ def _facts(path: Path, sim: str, tick: int | None, threads: NewThreads) -> dict[
     return facts | {"arithmetic": attrs.asdict(describe_arithmetic())}
 
 
-def _verified(path: Path, factory: Factory | None, threads: NewThreads) -> dict[str, Any]:
+def _verified(path: Location, factory: Factory | None, threads: NewThreads) -> dict[str, Any]:
     report = verify_tape(path, factory)
     finding = report.findings[0] if report.findings else None
     return {
@@ -80,13 +85,13 @@ def field_hashes(snapshot: Snapshot) -> dict[str, str]:
     return {name: f"{hash_field(snapshot.arena, slot):016x}" for name, slot in snapshot.layout.slots.items()}
 
 
-def _hashes_at(path: Path, factory: Factory | None, tick: int) -> dict[str, str]:
+def _hashes_at(path: Location, factory: Factory | None, tick: int) -> dict[str, str]:
     with Timeline(path, factory) as run:
         run.seek(tick)
         return field_hashes(run.state.snapshot())
 
 
-def _outcome(path: Path, factory: Factory | None, threads: NewThreads) -> str:
+def _outcome(path: Location, factory: Factory | None, threads: NewThreads) -> str:
     """A digest of how each interval diverges from the tape; environments that compute alike give equal ones.
 
     threads: since the start of this process, which has made a simulation.

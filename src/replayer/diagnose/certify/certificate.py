@@ -13,6 +13,7 @@ from typing import Any
 
 import attrs
 
+from recorder.location.tape_location import Location
 from recorder.storage.atomic_file import write_file
 from replayer.diagnose.certify.certify import CellReport, Certification
 from replayer.tape.digest import tape_digest
@@ -27,12 +28,13 @@ class CertificateError(ValueError):
     """The file is not a certificate that this program can read."""
 
 
-def certificate_path(tape: Path) -> Path:
-    """The path of a tape's certificate."""
-    return tape.with_name(f"{tape.stem}{SUFFIX}")
+def certificate_path(tape: Location) -> Path:
+    """The path of a tape's certificate: next to it, or in the current folder if the tape is at a URL."""
+    folder = tape.parent if isinstance(tape, Path) else Path()
+    return folder / f"{Path(tape.name).stem}{SUFFIX}"
 
 
-def certificate_of(certification: Certification, tape: Path, digest: str) -> dict[str, Any]:
+def certificate_of(certification: Certification, tape: Location, digest: str) -> dict[str, Any]:
     """Return the certificate as plain data. digest: of the tape's files before they were verified."""
     return {
         "certificate": VERSION,
@@ -93,7 +95,7 @@ def outcome_of(certificate: dict[str, Any]) -> tuple[bool, str]:
     return "differs" not in results and "failed" not in results, certificate["cells"][0]["status"] or "intact"
 
 
-def why_not_of(certificate: dict[str, Any], tape: Path) -> str | None:
+def why_not_of(certificate: dict[str, Any], tape: Location) -> str | None:
     """The reason why a certificate does not belong to a tape as it is now; None if it does. Raises as Tape does."""
     with Tape(tape) as opened:
         run_id = opened.run_id

@@ -11,22 +11,24 @@ import json
 import os
 import signal
 import socket
-import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from pathlib import Path
+from multiprocessing.reduction import ForkingPickler
 from typing import Any, Literal
 
 import attrs
 
+from recorder.location.tape_location import Location, tape_location
+from recorder.location.tape_url import TapeUrl
 from recorder.processes.engines.engine import Engine, engine_pool
 from recorder.processes.interpreter import PythonProcess, end_all, finish, module_program, start_python
 from recorder.processes.pool import Pool, Report, results_in_order
 from replayer.diagnose.certify.arithmetic import describe_arithmetic
 from replayer.diagnose.certify.matrix import (
     BLAS_KERNEL,
+    FROM_STDIN,
     PRESENT,
     PYTHON,
     REPEAT,
@@ -136,8 +138,8 @@ def certify(
 ) -> Certification:
     """Verify a tape in every environment of the matrix that this machine can provide.
 
-    sim: module:factory as on the command line, because other processes import it; None for a registered world.
-    pythons: other interpreters, in whose environments this package is installed. factors: keys of matrix.FACTORS.
+    path: of the tape, or its URL, which each environment reads. sim: module:factory as on the command line, because other
+    processes import it; None for a registered world. pythons: other interpreters, in whose environments this package is installed. factors: keys of matrix.FACTORS.
     jobs: the number of processes at a time. engine: "ray", "ray:ADDRESS" or a RayEngine starts them on its machines; an environment
     on a machine that computes with other libraries or features than this one is not tested.
 
@@ -150,12 +152,13 @@ def certify(
         run_id, first_tick, last_tick = tape.run_id, tape.first_tick, tape.last_tick
     present = present_cell(recorded)
     cells = make_matrix(present, describe_arithmetic(), recorded, pythons=pythons, factors=factors, quick=quick)
-    runner = _Runner(Path(path), sim)
+    location = tape_location(path).absolute()
+    runner = _Runner(location, sim)
     with engine_pool(engine, jobs if jobs > 1 else None) as pool:
         try:
             to_run = [present, *(cell for cell in cells if cell.why_not is None and not cell.is_present)]
             done = []
-            for report in _run_here(runner, to_run, jobs) if pool is None else _run_in(pool, path, sim, to_run):
+            for report in _run_here(runner, to_run, jobs) if pool is None else _run_in(pool, location, sim, to_run):
                 done.append(report)
                 if progress is not None:
                     progress(len(done), len(to_run))
@@ -182,13 +185,13 @@ def _run_here(runner: _Runner, cells: Sequence[Cell], jobs: int) -> Iterator[Cel
             raise
 
 
-def _run_in(pool: Pool, path: str | os.PathLike[str], sim: str | None, cells: Sequence[Cell]) -> Iterator[CellReport]:
+def _run_in(pool: Pool, path: Location, sim: str | None, cells: Sequence[Cell]) -> Iterator[CellReport]:
     """Yield the reports of cells in their order, from a pool."""
-    work = partial(_verify_there, Path(path).absolute(), sim, attrs.asdict(describe_arithmetic()))
+    work = partial(_verify_there, path, sim, attrs.asdict(describe_arithmetic()))
     return results_in_order(pool, work, cells, name=lambda cell: f"verified with {cell.factor} {cell.level}")
 
 
-def _verify_there(path: Path, sim: str | None, expected: dict[str, Any], cell: Cell, _: Report) -> CellReport:
+def _verify_there(path: Location, sim: str | None, expected: dict[str, Any], cell: Cell, _: Report) -> CellReport:
     """In a worker: verify the tape in the environment of a cell, if the machine computes as the one that asks."""
     actual = attrs.asdict(describe_arithmetic())
     name = next((name for name in expected if actual[name] != expected[name]), None)
@@ -269,8 +272,9 @@ def _judge(base: CellReport, reports: list[CellReport]) -> dict[str, Verdict]:
 class _Runner:
     """Starts the processes of the cells, and ends them if the certification is stopped."""
 
-    def __init__(self, path: Path, sim: str | None) -> None:
-        self._arguments = [str(path), sim or ""]
+    def __init__(self, path: Location, sim: str | None) -> None:
+        self._url = path if isinstance(path, TapeUrl) else None
+        self._arguments = [FROM_STDIN if self._url is not None else str(path), sim or ""]
         self._running: set[PythonProcess] = set()
         self._ended = False
         self._field_hashes: dict[int, dict[str, str]] = {}
@@ -342,14 +346,14 @@ class _Runner:
             raise RuntimeError("the certification was stopped")
         program = module_program("replayer.diagnose.certify.cell_process", [*self._arguments, *more])
         try:
-            process = start_python(program, interpreter=cell.python, environment=cell.changes, stdin=subprocess.DEVNULL)
+            process = start_python(program, interpreter=cell.python, environment=cell.changes)
         except OSError as error:
             return 127, None, f"{cell.python}: {error.strerror}"
         self._running.add(process)
         if self._ended:
             process.kill()  # It was stopped while this process was being started.
         try:
-            finished = finish(process)
+            finished = finish(process, bytes(ForkingPickler.dumps(self._url)) if self._url is not None else None)
         finally:
             self._running.discard(process)
         try:

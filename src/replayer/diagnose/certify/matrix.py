@@ -21,6 +21,7 @@ PRESENT, REPEAT, HASH_SEED, SIMD = "present environment", "the same again", "has
 THREADS, BLAS_KERNEL, PYTHON = "threads", "BLAS kernel", "Python and NumPy"
 FACTORS = {"hash-seed": HASH_SEED, "simd": SIMD, "threads": THREADS, "blas-kernel": BLAS_KERNEL}
 
+FROM_STDIN = "-"  # In place of a URL, which may hold a signature: others can read the arguments of a process.
 HASH_SEED_VARIABLE = "PYTHONHASHSEED"
 SIMD_VARIABLE = "NPY_DISABLE_CPU_FEATURES"
 KERNEL_VARIABLE = "OPENBLAS_CORETYPE"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import random
 import shutil
 import threading
 from collections.abc import Iterator
@@ -14,7 +15,6 @@ import pool_work
 import pytest
 from optional_packages import needs
 from pool_work import named
-from ray_machines import RayMachines
 from waiting import wait_until
 
 from recorder.processes.engines.ray_engine import RayEngine
@@ -24,8 +24,10 @@ from replayer.datasets import plan
 from replayer.datasets.extract import extract
 from replayer.timeline.verify import verify_tape
 
+from killed_commands import LINES, KilledCommands, Place
 from oracle.command_lines import files
 from ray_cluster import ray_pool
+from ray_machines import RayMachines
 from small_worlds import Walkers, record
 
 needs("ray")
@@ -98,6 +100,15 @@ def test_results_are_the_same_bytes_if_a_machine_is_lost(
     lost.clear()
     report = verify_tape(tape, Walkers, pool=pool, progress=lose)
     assert (lost, report.ok, report.verified_ticks) == ([1], True, 81)
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("name", LINES)
+def test_a_killed_command_is_given_again(machines: RayMachines, name: str, tmp_path: Path) -> None:
+    """The command, or its process that speaks with the cluster: the same files, and nothing of it is left there."""
+    place = Place(["--engine", f"ray:{machines.address}"], machines.prefix, cluster=machines.process_id, is_ray=True)
+    commands = KilledCommands(tmp_path / "commands", place, random.Random(random.getrandbits(32)))
+    assert commands.kill_driver(name).words.endswith("the same")
 
 
 def test_a_package_that_only_the_caller_has_reaches_the_machines_by_the_runtime_env(

@@ -189,7 +189,8 @@ def test_the_runs_of_a_folder_are_listed(capsys: pytest.CaptureFixture[str]) -> 
         ("cut run.tape --ticks 0..20 -o counted://runs/other.tape", "counted://runs/other.tape: exists already"),
         ("cut run.tape --ticks 0..20 -o counted://runs/a.tape --pytest t.py", "--pytest needs a tape of this machine"),
         ("bisect counted://runs/run.tape --good a --sim a:b", "expected a path of this machine, not a URL"),
-        ("certify counted://runs/run.tape", "expected a path of this machine, not a URL"),
+        ("certify counted://runs/none.tape", "counted://runs/none.tape: No such file or directory"),
+        ("index counted://runs/run.tape", "expected a path of this machine, not a URL"),
         ("extract counted://nothing -o out", "counted://nothing: No such file or directory"),
     ],
 )
