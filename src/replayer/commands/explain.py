@@ -124,6 +124,10 @@ def explain(
         print_json(explanation_facts(path, explanation))
     else:
         first_line.print("\n".join(map(plain_text, _lines(path, explanation))))
+    return _code_of(explanation)
+
+
+def _code_of(explanation: Explanation) -> int:
     if not explanation.agrees:
         return DIFFERS
     return STATUS_CODES[explanation.report.status] if explanation.report is not None else SAME
