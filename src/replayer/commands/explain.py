@@ -166,7 +166,7 @@ def _changes(words: list[str]) -> dict[str, str | None]:
 
 def _lines(path: Location, explanation: Explanation) -> list[str]:
     if explanation.tick is None:
-        return [*_proved_lines(path, explanation.report), *_notes(explanation)]
+        return [*_proved_lines(path, explanation.report), *(f"note: {note}" for note in explanation.notes)]
     tick = f"{explanation.tick:,}"
     if explanation.pair is not None:
         lines = [f"{path}: tick {tick} differs between two variants", *_field_lines(explanation), ""]
@@ -202,7 +202,7 @@ def _lines(path: Location, explanation: Explanation) -> list[str]:
         lines.append(f"  {letters.get(id(outcome), '-')}  {_variant_text(explanation, outcome)}")
     if explanation.pair is not None and not any(map(explanation.is_recorded, explanation.pair)):
         lines.append(f"  none of them gives the recorded hash, {explanation.recorded_hash:016x}")
-    return lines + _notes(explanation)
+    return lines + [f"note: {note}" for note in explanation.notes]
 
 
 def _same_text(explanation: Explanation) -> str:
@@ -243,10 +243,6 @@ def _tested_block(explanation: Explanation) -> list[str]:
     marks = {True: "!", False: "-", None: "?"}
     heading = ["  tested:"] if explanation.tested else []
     return heading + [f"    {marks[one.suspicious]} {one.cause}: {one.found}" for one in explanation.tested]
-
-
-def _notes(explanation: Explanation) -> list[str]:
-    return [f"note: {note}" for note in explanation.notes]
 
 
 def _field_lines(explanation: Explanation) -> list[str]:

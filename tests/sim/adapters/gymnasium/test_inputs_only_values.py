@@ -176,7 +176,7 @@ def test_a_value_that_no_repeat_gives_again_accuses_nobody(tmp_path: Path, capsy
     report = verify_tape(path, world=kind)
     assert (report.ok, report.wrong_keyframes, report.not_repeated) == (True, [], named)
     print_report(path, report)
-    assert f"values at keyframes prove nothing: {named} differs between two repeats" in capsys.readouterr().out
+    assert f"values at keyframes prove nothing: {named} differed between two repeats" in capsys.readouterr().out
     checks = list(LiveVerifier(path, kind).poll())
     assert [one.problem for one in checks] == [None] * len(checks)
 
