@@ -1,6 +1,6 @@
 """Work on Ray beside local processes, and tapes at URLs beside local ones: times of one run, in turns, and their ratios.
 
-Usage: python tools/bench/cluster.py [--quick] [--json FILE]
+Usage: python tools/bench/cluster.py [--quick] [--tapes N] [--json FILE]
 
 The constants that tools/cluster_plan.py needs are among the results. Ray is started here, on loopback.
 """
@@ -8,6 +8,7 @@ The constants that tools/cluster_plan.py needs are among the results. Ray is sta
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import sys
@@ -21,6 +22,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "support"))
 
+import attrs
 import numpy as np
 import web_store
 
@@ -31,7 +33,7 @@ from recorder.processes.fork_pool import ForkPool
 from recorder.processes.pool import Pool, Report, results_in_order
 from replayer import TapeUrl
 
-from ray_cluster import session_process
+from ray_cluster import descendants, session_process
 from small_worlds import Walkers
 
 WORKERS = 2
@@ -48,11 +50,14 @@ def main() -> int:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--tapes", type=int, help="the number of short tapes; by default 200, and 20 with --quick")
     parser.add_argument("--json", type=Path)
     parsed = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        facts = measure(folder, tapes=20 if parsed.quick else 200, ticks=3_000 if parsed.quick else 6_000)
+        facts = measure(
+            folder, tapes=parsed.tapes or (20 if parsed.quick else 200), ticks=3_000 if parsed.quick else 6_000
+        )
     for key, value in facts.items():
         print(f"{key:34} {value:12,.4g}")
     if parsed.json is not None:
@@ -89,12 +94,13 @@ def measure(folder: Path, *, tapes: int, ticks: int) -> dict[str, float]:
         facts["hand_out_ms"] = (more - few) / 10
         facts["hand_out_bundled_ms"] = (median(handing_out_ms(ray, 414) for _ in range(3)) - more) / 400
         for name, way in ways.items():
-            local, there = [], []
-            for _ in range(ROUNDS):
-                local.append(timed(lambda: way(forks)))  # noqa: B023 - called at once
-                there.append(timed(lambda: way(ray)))  # noqa: B023 - as above
-            facts[f"{name}_local_s"], facts[f"{name}_ray_s"] = min(local), min(there)
-            facts[f"{name}_ray_to_local"] = median(b / a for a, b in zip(local, there, strict=True))
+            turns = [(costs(partial(way, forks)), costs(partial(way, ray))) for _ in range(ROUNDS)]
+            facts[f"{name}_local_s"] = min(local.seconds for local, _ in turns)
+            facts[f"{name}_ray_s"] = min(there.seconds for _, there in turns)
+            facts[f"{name}_ray_to_local"] = median(there.seconds / local.seconds for local, there in turns)
+            facts[f"{name}_ray_to_local_processor"] = median(
+                there.processor_s / local.processor_s for local, there in turns
+            )
     facts["item_local_ms"] = 1000 * facts.pop("item_local_s") / 200
     facts["item_ray_ms"] = 1000 * facts.pop("item_ray_s") / 200
     return facts
@@ -114,6 +120,30 @@ def recorded(path: Path, seed: int, ticks: int, count: int = COUNT) -> Path:
 def make() -> Walkers:
     """The simulation; its seed is in the tape."""
     return Walkers(0, COUNT)
+
+
+@attrs.frozen
+class Costs:
+    """Of a call: its duration, and the processor time of this process, its workers, and all processes of Ray."""
+
+    seconds: float
+    processor_s: float
+
+
+def costs(call: Callable[[], Any]) -> Costs:
+    """Call, and measure."""
+    before_s = processor_s()
+    seconds = timed(call)
+    return Costs(seconds, processor_s() - before_s)
+
+
+def processor_s() -> float:
+    """The processor time so far of this process and of those that have ended below it, and of Ray's."""
+    ticks = 0
+    for process in {session_process(), *descendants(session_process())}:
+        with contextlib.suppress(OSError):  # It has just ended; the one above it has its time.
+            ticks += sum(map(int, Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[11:15]))
+    return sum(os.times()[:4]) + ticks / os.sysconf("SC_CLK_TCK")
 
 
 def handing_out_s() -> float:

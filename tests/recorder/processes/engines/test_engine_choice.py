@@ -83,6 +83,32 @@ def test_an_address_at_which_nothing_answers() -> None:
             pass
 
 
+@pytest.mark.parametrize(
+    ("address", "text"),
+    [
+        ("127.0.0.1:1", "Ray at 127.0.0.1:1 cannot be reached: Connection refused"),
+        ("127.0.0.1", "Ray address '127.0.0.1': expected HOST:PORT, such as 10.0.0.1:6379, or auto"),
+        ("//127.0.0.1:1", "ray://127.0.0.1:1: expected HOST:PORT of a cluster that this machine belongs to, or auto"),
+    ],
+)
+def test_commands_say_in_one_line_that_an_address_cannot_be_used(
+    tape: Path,
+    tmp_path: Path,
+    address: str,
+    text: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nothing is written. Ray is not imported for it, so it need not be installed."""
+    monkeypatch.setattr("recorder.processes.engines.ray_engine.ensure_installed", lambda: None)
+    monkeypatch.chdir(tmp_path)
+    assert run(replayer.commands.main.main, f"extract {tape} -o out --field x --engine ray:{address}") == 2
+    told = capsys.readouterr().err.splitlines()
+    assert len(told) == 1
+    assert told[0].startswith(f"error: {text}")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run.tape"]
+
+
 @pytest.mark.parametrize("address", ["10.0.0.1", "10.0.0.1:port", "10.0.0.1:0", ":"])
 def test_an_address_that_is_none(address: str) -> None:
     with pytest.raises(EngineError, match="expected HOST:PORT"), connected(RaySettings(address, None, None), None):
