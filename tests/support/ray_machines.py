@@ -9,12 +9,15 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any, Self
 
 from ray_cluster import ALONE, why_not_alone
 
 _STORE_BYTES = 80 << 20
+STARTS_MAX = 5
 _ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # All of it listens on loopback alone.
@@ -94,6 +97,17 @@ class RayMachines:
         self.close()
 
 
+def _started(start: Callable[[], Any]) -> Any:
+    """What a start gives; Ray waits for 30 s, which are too few on a busy machine, and is then started again."""
+    for number in range(STARTS_MAX):
+        try:
+            return start()
+        except Exception:
+            if number == STARTS_MAX - 1:
+                raise
+    return None
+
+
 def _serve() -> None:
     from ray.cluster_utils import Cluster
 
@@ -103,10 +117,10 @@ def _serve() -> None:
     for line in sys.stdin:
         answer: object = ""
         if line.strip() == "head":
-            cluster = Cluster(initialize_head=True, head_node_args={**shared, "num_cpus": 0})
+            cluster = _started(lambda: Cluster(initialize_head=True, head_node_args={**shared, "num_cpus": 0}))
             answer = cluster.address
         elif line.strip() == "join":
-            nodes.append(cluster.add_node(wait=True, num_cpus=1, **shared))
+            nodes.append(_started(partial(cluster.add_node, wait=True, num_cpus=1, **shared)))
         elif line.strip() == "lose":
             cluster.remove_node(nodes.pop(0), allow_graceful=False)
             answer = len(nodes)
