@@ -12,6 +12,7 @@ from collections.abc import Generator, Iterator
 from typing import Any
 
 import pytest
+from huge_pages import use_huge_pages
 from hypothesis import settings
 
 # The time of an example depends on the machine's load. Each run draws different ones, so fewer than usual are enough.
@@ -67,14 +68,18 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Generator[None, object, object]:
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
     """Collect tests without the garbage collector, which finds nothing and takes a quarter of the time.
 
     What was collected stays to the end: to look through it for garbage again and again takes a fifth of the tests' time.
+    In a worker, which has many tests, it is put into large pages for the sake of the forks.
     """
     gc.disable()
     try:
-        return (yield)
+        collected = yield
+        if hasattr(session.config, "workerinput"):
+            use_huge_pages()
+        return collected
     finally:
         gc.freeze()
         gc.enable()

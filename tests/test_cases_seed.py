@@ -56,8 +56,9 @@ markers =
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder with its own tests, and a copy of this conftest.py."""
-    shutil.copy(Path(__file__).with_name("conftest.py"), tmp_path)
+    """A folder with its own tests, and a copy of this conftest.py with the module that it imports."""
+    for copied in ("conftest.py", "support/huge_pages.py"):
+        shutil.copy(Path(__file__).parent / copied, tmp_path)
     (tmp_path / "pytest.ini").write_text(SETTINGS)
     (tmp_path / "test_drawing.py").write_text(DRAWING)
     return tmp_path
