@@ -45,7 +45,7 @@ def test_failing(number):
 """
 SETTINGS = """
 [pytest]
-addopts = -p no:cacheprovider -m "not long"
+addopts = -p no:cacheprovider -p no:zarr -p no:anyio -p no:platformdirs -m "not long"
 markers =
     sample: one
     share: other
