@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -35,12 +38,20 @@ def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the tiny scenario, and a recording of it in recordings/."""
+    folder = tmp_path_factory.mktemp("recorded")
+    (folder / "tiny.toml").write_text(TINY)
+    with contextlib.chdir(folder), contextlib.redirect_stdout(io.StringIO()):
+        assert run(recorder.commands.main.main, "run tiny.toml --keyframe-interval 20 --full-every 3 -q") == 0
+    return folder
+
+
 @pytest.fixture
-def tape(empty_folder: Path, capsys: pytest.CaptureFixture[str]) -> Path:
-    """A recording of the tiny scenario in recordings/."""
-    (empty_folder / "tiny.toml").write_text(TINY)
-    assert run(recorder.commands.main.main, "run tiny.toml --keyframe-interval 20 --full-every 3 -q") == 0
-    capsys.readouterr()
+def tape(recorded: Path, empty_folder: Path) -> Path:
+    """A copy of the recording, which a test may damage."""
+    shutil.copytree(recorded, empty_folder, dirs_exist_ok=True)
     return empty_folder / "recordings" / "tiny-1.tape"
 
 
