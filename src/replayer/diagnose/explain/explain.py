@@ -204,7 +204,8 @@ class _Case:
             before = state_before(tape, self.factory, self.runner, variants, tick)
         outcomes, pair = self._find_pair(tick, before, recorded_hash)
         ran = [outcome for outcome in outcomes if outcome.step is not None]
-        if ran and not any(outcome.result == (recorded_hash, None) for outcome in ran):
+        seen = between_steps(tape, tick)  # A change that the recorder saw: no variant repeats it.
+        if ran and not ((seen and seen.suspicious) or any(one.result == (recorded_hash, None) for one in ran)):
             last = self._find_recorded(tick, before, recorded_hash, outcomes, pair)
             outcomes += last
             if last and last[-1].result == (recorded_hash, None):
@@ -330,10 +331,9 @@ class _Case:
     def _depends_on(self, explained: Explanation, before: Snapshot) -> str | None:
         """The kind of reads on which the state depends, if neither a line nor a variant tells the cause."""
         present, tick = _traced_present(explained.variants), explained.tick
-        is_named = explained.replaced is not None or any(one.proved for one in explained.settings)
+        is_known = explained.replaced or explained.differs_by or any(one.proved for one in explained.settings)
         is_told = explained.cause is not None and explained.cause.kind not in ("unseen", "line", "branch")
-        is_known = is_named or is_told or explained.differs_by is not None
-        if self.asked or is_known or present is None or tick is None:
+        if self.asked or is_known or is_told or present is None or tick is None:
             return None
         return dependent_reads(present, lambda variants, starts: self._run_if_possible(variants, tick, before, starts))
 

@@ -18,6 +18,7 @@ from replayer.diagnose.explain.answer.not_passed import is_not_passed
 from replayer.diagnose.explain.answer.read_names import ReadNames
 from replayer.diagnose.explain.answer.saved_changes import changed_before_save
 from replayer.diagnose.explain.answer.search_ends import (
+    draws_from,
     first_difference,
     is_called_by_others,
     may_make_values,
@@ -87,11 +88,14 @@ class _BackwardSearch(ReadNames):
     def _first_use(self, outside: list[str]) -> Cause:
         """The cause at the first line of the path that does more than fetch an object that differs already inside."""
         cause = self._cause(*self._way[0], outside)
-        for (item, *_), further in itertools.pairwise(self._way):
+        for (item, _, origin), further in itertools.pairwise(self._way):
             inner, outer, statement = self._record(further[0]), self._record(item), self._statement(item)
-            if not only_fetches(cause) or is_called_by_others(inner, outer, statement):
+            only_passes = origin.kind == ARGUMENT and draws_from(cause)  # The function that is called draws.
+            if not (only_fetches(cause) or only_passes) or is_called_by_others(inner, outer, statement):
                 break
             cause = self._cause(*further, outside)
+        if draws_from(cause) and cause.place != self._place(self._way[0][0]):
+            return cause
         return self._inner_use(cause) or self._choice(cause, self._way[0][0]) or cause
 
     def _inner_use(self, cause: Cause) -> Cause | None:

@@ -31,6 +31,7 @@ from replayer.diagnose.explain.step_trace import (
     is_inner,
 )
 from replayer.diagnose.explain.value_hash import Digester, attributes_of, is_cache, is_data, text_of
+from replayer.diagnose.explain.values.before_step import Before
 from replayer.diagnose.explain.values.compiled_globals import compiled_globals
 from replayer.diagnose.explain.values.named_functions import NamedMethods, is_compared, is_function
 from replayer.diagnose.explain.values.value_parts import TOTAL_MAX, has_parts, order_text, parts_of
@@ -228,12 +229,14 @@ class LineTracer:
         self._seen[name] = digest
 
     def _is_changed_unseen(self, name: str, value: Any) -> bool:
-        """Return True if a plain attribute of an object that ran no method yet is not as it was before the step."""
+        """Return True if an attribute of an object that ran no method yet is not as it was before the step."""
         prefix, _, attribute = name.partition(":")
         key = id(self._owners.get(prefix)), attribute
         if key not in self.plain_before:
             return False
         before = self.plain_before[key]
+        if isinstance(before, Before):
+            return before.digest != Digester(self._state_offset_of).digest(value)
         return type(before) is not type(value) or bool(before is not value and before != value)
 
     def _current_digest(self, name: str, value: Any, record: int) -> int:

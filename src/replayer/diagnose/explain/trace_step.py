@@ -24,7 +24,8 @@ from replayer.diagnose.explain import traced_array as array_view
 from replayer.diagnose.explain.foreign.foreign_calls import watch_foreign_calls
 from replayer.diagnose.explain.line_trace import LineTracer
 from replayer.diagnose.explain.step_trace import LINE, StepTrace, snapshot_from_plain, snapshot_to_plain
-from replayer.diagnose.explain.values.identities import identities_of, names_of_objects, plain_attributes
+from replayer.diagnose.explain.values.before_step import attributes_before
+from replayer.diagnose.explain.values.identities import identities_of, names_of_objects
 from replayer.diagnose.explain.values.layouts import orders_of
 from replayer.diagnose.explain.values.loaded_lines import LoadedValue
 from replayer.diagnose.explain.values.process_settings import process_settings
@@ -222,7 +223,7 @@ def _watched(simulation: Simulation, inputs: Any, *, functions: bool) -> dict[st
 def _traced(simulation: Simulation, inputs: Any, *, arrays: bool) -> dict[str, Any]:
     tracer, is_own = LineTracer(simulation), OwnCode(simulation)
     tracer.trace.identities, tracer.named = identities_of(simulation), names_of_objects(simulation)
-    tracer.plain_before = plain_attributes(tracer.named)
+    tracer.plain_before = attributes_before(tracer.named, tracer.digester)
     tracer.trace.settings = process_settings() | orders_of(simulation)
     if arrays:
         is_captured = hook(inner_of(simulation), HasAdapter) is not None

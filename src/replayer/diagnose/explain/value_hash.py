@@ -370,9 +370,16 @@ def _text_of_generator(value: Any) -> str | None:
     if state is None:
         return None
     name = state.pop("bit_generator", type(value).__name__)
+    if isinstance(value, random.Random) and not isinstance(value, random.SystemRandom):
+        *words, second = value.getstate()
+        state = (
+            {"state": words}
+            if second is None
+            else {"state": words, "second number of a pair from gauss()": str(second)}
+        )
     digest = Digester().digest
     shown = [
-        f"{key} {part}" if type(part) is int else f"{key} {digest(part):016x}"
+        f"{key} {part}" if type(part) in (int, str) else f"{key} {digest(part):016x}"
         for key, part in state.items()
         if type(part) is not int or part  # Buffers are mostly empty.
     ]

@@ -26,9 +26,9 @@ from recorder.processes.fork_call import in_a_copy
 from recorder.processes.fork_hazard import NewThreads, fork_hazard
 from recorder.processes.interpreter import begin_as_python, module_program
 from replayer.desync.location import PhaseStep, watched_advance
+from replayer.desync.stand_ins import use_stand_ins
 from replayer.diagnose.explain.outside.import_reads import noting_variables
 from replayer.diagnose.explain.outside.replaced_files import replace_files
-from replayer.diagnose.explain.outside.stand_ins import use_stand_ins
 from replayer.diagnose.explain.step_trace import snapshot_from_plain, snapshot_to_plain
 from replayer.diagnose.explain.trace_step import Result, TracedStep, trace_step, trace_step_in
 from replayer.diagnose.explain.values.joined import join_names

@@ -48,7 +48,7 @@ class Replaced:
         how: the replacement, in words that follow "where".
         missing: paths of files that the step finds missing.
         times_ns: by path, the time at which the step finds a file changed.
-        stands_in: kinds of reads for which the step gets stand-ins; see outside/stand_ins.py.
+        stands_in: kinds of reads for which the step gets stand-ins; see desync/stand_ins.py.
         number: of the set of stand-ins, 0 or 1.
         runs: the number of processes in which the step gave the same state with it.
     """

@@ -27,7 +27,7 @@ _HAPPENED = {
 }
 
 
-_SET_ORDER = "USES THE ORDER OF A SET"
+_SET_ORDER, _ORDER = "USES THE ORDER OF A SET", "A RESTORE LOSES AN ORDER"
 # What is proved about a simulation, by the kind of suspect or the way of the trial. Every other kind of proved suspect is
 # a value that a restore does not bring back.
 _VERDICTS = {
@@ -35,6 +35,11 @@ _VERDICTS = {
     "entropy": "READS RANDOM NUMBERS OF THE SYSTEM",
     "environment variable": "READS ENVIRONMENT VARIABLES",
     ENVIRONMENT: "READS ENVIRONMENT VARIABLES",
+    "addresses": "DEPENDS ON MEMORY ADDRESSES",
+    "order of threads": "DEPENDS ON THE ORDER OF THREADS",
+    "alias": "A RESTORE SPLITS OR JOINS OBJECTS",
+    "order of a dict": _ORDER,
+    "order of a list": _ORDER,
     "order of a set": _SET_ORDER,
     "order of the set": _SET_ORDER,
     READ: "CHANGED BY BEING READ",

@@ -17,11 +17,13 @@ import attrs
 from recorder.ambient.ambient import Ambient
 from recorder.ambient.ambient_diff import find_candidates
 from recorder.ambient.object_walk import take_ambient
+from recorder.ambient.outside.own_code import OwnCode
 from recorder.ambient.roots import Roots
 from recorder.errors import RecordingError, SimulationFailedError
 from recorder.exception_text import raised_text
 from recorder.processes.fork_call import in_a_copy
 from replayer.desync.state_diff import compare_states
+from replayer.diagnose.hidden_state.dependences import dependences
 from replayer.diagnose.hidden_state.iterated_sets import with_iterated_sets
 from replayer.diagnose.hidden_state.outside_sources import OutsideReads, OutsideSources
 from replayer.diagnose.hidden_state.report import (
@@ -281,6 +283,9 @@ class _Run:
         if outcome.bad_count is None or self._disturbs(period):
             return None
         suspects, without_effect = self._trials.suspects(period, way, outcome)
+        if not any(suspect.proved for suspect in suspects):
+            ends = lambda: end_of_trial(self._trials.run(period, way))  # noqa: E731 - it is short
+            suspects = [*dependences(ends, OwnCode(self._live)), *suspects]
         finding = _finding(period, way, outcome, [self._since(suspect) for suspect in suspects])
         if way == FRESH and not any(suspect.proved for suspect in suspects):
             finding = attrs.evolve(finding, repeats=self._repeated(period, outcome))

@@ -58,6 +58,8 @@ def investigate(
             return explanation
         if explanation.agrees and not explanation.is_only_here:
             return explanation
+        if explanation.between is not None and explanation.between.suspicious:
+            return explanation
         on_stage(f"tick {explanation.tick:,}: hidden state is searched")
         check.start()
         tested = [_environments_tested(explanation, environments)] if environments is not None else []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from replayer.diagnose.explain.align import DIVERGED, HERE, HIDDEN, Alignment, ValueOrigin
 from replayer.diagnose.explain.cause import Cause
 from replayer.diagnose.explain.source_lines import Statement
@@ -17,6 +19,7 @@ _ITERATING = {
     "list",
     "tuple",
 }  # They make no values of objects.
+_DRAWN = re.compile(r"an? (?:iterator|generator|coroutine)\b|[A-Za-z_]\w*: ")  # Their texts, see value_hash.text_of.
 _ARITHMETIC = {"abs", "bool", "divmod", "float", "int", "len", "max", "min", "pow", "round", "sum"}
 
 
@@ -52,6 +55,11 @@ def _divergence(alignment: Alignment) -> tuple[str, ValueOrigin] | None:
         return None
     both = [index for index, item in enumerate(alignment.items) if item.first is not None and item.second is not None]
     return ("", ValueOrigin(DIVERGED, both[-1])) if both else None
+
+
+def draws_from(cause: Cause) -> bool:
+    """Return True if all that a line reads from outside are generators and iterators: who draws from them makes values."""
+    return cause.kind == "outside" and bool(cause.outside) and all(_DRAWN.match(one.first) for one in cause.outside)
 
 
 def only_fetches(cause: Cause) -> bool:

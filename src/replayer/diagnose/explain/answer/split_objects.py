@@ -21,14 +21,25 @@ def with_joined(explained: Explanation, run: Run) -> Explanation:
     cause, pair = explained.cause, explained.pair
     names = tuple(one.names for one in explained.identities if one.how == SPLIT)
     loaded = pair[1].step.loaded if pair is not None and pair[1].step is not None else []
-    if cause is None or pair is None or not names or not loaded or cause.kind not in ("unseen", "outside", "line"):
+    if cause is None or pair is None or not names or cause.kind not in ("unseen", "outside", "line", "identity"):
         return explained
-    variant = attrs.evolve(pair[1].variant, label="now, with joined objects", joined=names)
-    if [one.result for one in run([variant], [variant.start])] != [pair[0].result]:
+    for joined in dict.fromkeys((names, _to_the_last(names))):
+        variant = attrs.evolve(pair[1].variant, label="now, with joined objects", joined=joined)
+        if [one.result for one in run([variant], [variant.start])] == [pair[0].result]:
+            break
+    else:
         return explained
     place = _line_that_split(names, loaded)
     kind = attrs.evolve(cause, kind="split", place=place or cause.place, value=None, outside=[], loaded_at=None, way=[])
     return attrs.evolve(explained, cause=kind)
+
+
+def _to_the_last(names: Sequence[Names]) -> tuple[Names, ...]:
+    """The pairs with the last name of each object first: load() may have set that one, and not the first."""
+    groups: dict[str, list[str]] = {}
+    for first, second in names:
+        groups.setdefault(first, []).append(second)
+    return tuple((group[-1], other) for first, group in groups.items() for other in (first, *group[:-1]))
 
 
 def _line_that_split(names: Sequence[Names], loaded: Sequence[LoadedValue]) -> SourceLocation | None:

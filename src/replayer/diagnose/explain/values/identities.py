@@ -77,16 +77,6 @@ def names_of_objects(simulation: Simulation) -> dict[int, tuple[str, Any]]:
     return {id(one): (name_of(path), one) for path, one in take_instance(simulation).objects.items()}
 
 
-def plain_attributes(named: Mapping[int, tuple[str, Any]]) -> dict[tuple[int, str], Any]:
-    """The numbers and texts among the attributes of objects, by the object's id and the name. named: of names_of_objects."""
-    return {
-        (key, name): value
-        for key, (_, one) in named.items()
-        for name, value in getattr(one, "__dict__", {}).items()
-        if type(value) in (bool, int, float, str)
-    }
-
-
 def differing_identities(first: Mapping[str, str], second: Mapping[str, str]) -> Iterator[DifferingIdentity]:
     """Names that lead to one object in one variant, and to two in the other."""
     for one, other, how in ((first, second, SPLIT), (second, first, JOINED)):

@@ -13,7 +13,7 @@ import pytest
 import recorder
 import replayer.commands.main
 from recorder.processes.fork_call import in_a_copy
-from replayer.diagnose.explain.outside.stand_ins import use_stand_ins
+from replayer.desync.stand_ins import use_stand_ins
 
 from oracle.command_lines import run
 

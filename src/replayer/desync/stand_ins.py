@@ -25,7 +25,7 @@ import numpy as np
 from recorder.ambient.outside.dated_class import dated_class
 from recorder.ambient.outside.outside_read import CLOCK, CONTACT, ENTROPY, GENERATOR, IDENTITY, NUMBER, THREADS
 from recorder.ambient.outside.read_functions import CLOCKS
-from replayer.diagnose.explain.outside.ordered_threads import order_threads
+from replayer.desync.ordered_threads import order_threads
 
 # A clock goes on by a microsecond each time it is asked, and faster the more it was: a wait for it comes to an end.
 START_S, TICK_NS, FASTER_AFTER = 1_600_000_000, 1_000, 1_000

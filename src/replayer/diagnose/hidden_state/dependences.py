@@ -1,0 +1,48 @@
+"""What a run depends on that no value shows: the addresses of objects, and the order in which threads end.
+
+A period is repeated with two sets of stand-ins. If it has one end with the first set and another one with the second, each time the
+same, it depends on what they stand for. By chance alone, copies may all end alike, or each in its own way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from recorder.ambient.outside.outside_read import IDENTITY, THREADS
+from recorder.processes.fork_call import in_a_copy
+from replayer.desync.stand_ins import use_stand_ins
+from replayer.diagnose.hidden_state.report import Suspect
+
+RUNS = 2  # With each of the two sets.
+KINDS = {
+    IDENTITY: ("the addresses of objects", "addresses", "by id() or hash()"),
+    THREADS: ("the order in which threads end", "order of threads", "of those that a step starts"),
+}
+
+
+def dependences(repeat: Callable[[], Any], is_own: Callable[[str], bool]) -> list[Suspect]:
+    """What the ends of repetitions depend on, each in a copy of this process; none where such a copy dies or hangs.
+
+    repeat: repeats the period with a copy of the simulation, and returns its end. is_own: tells the user's files.
+    """
+
+    def ends(kind: str, number: int) -> set[str]:
+        def work() -> dict[str, Any]:
+            use_stand_ins([kind], is_own, number)
+            return {"end": repr(repeat())}
+
+        return {in_a_copy(work)["end"] for _ in range(RUNS)}
+
+    found = []
+    for kind, (name, title, how) in KINDS.items():
+        try:
+            first, second = ends(kind, 0), ends(kind, 1)
+        except RuntimeError:
+            continue
+        if len(first) == len(second) == 1 and first != second:
+            detail = (
+                f"{how}; with two sets of stand-ins the run ends in two ways, each the same in {RUNS} of {RUNS} runs"
+            )
+            found.append(Suspect(name, title, detail, proved=True))
+    return found

@@ -1,0 +1,113 @@
+"""What two objects share is changed by the name of one and read by that of the other: no hidden state; and who draws is named."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import recorder
+import replayer.commands.main
+
+from oracle.command_lines import run
+
+BELTS = """
+import json
+import random
+
+
+class Station:
+    def __init__(self, inbox, outbox):
+        self.inbox, self.outbox, self.done = inbox, outbox, 0
+
+    def work(self):
+        while self.inbox:
+            self.outbox.append(self.inbox.pop(0) + 1)
+            self.done += 1
+
+    def restore(self, saved):
+        self.done = saved[2]
+        self.inbox = list(saved[0])
+        self.outbox = list(saved[1])
+
+
+class Factory:
+    def __init__(self):
+        belts = [[1], [], []]
+        self.belts = belts
+        self.stations = [Station(*belts[:2]), Station(*belts[1:])]
+
+    def step(self, inputs):
+        for station in self.stations:
+            station.work()
+        self.stations[0].inbox.append(inputs)
+
+    def save(self):
+        return json.dumps([[one.inbox, one.outbox, one.done] for one in self.stations]).encode()
+
+    def load(self, saved):
+        for station, one in zip(self.stations, json.loads(saved)):
+            station.restore(one)
+
+
+class Archer:
+    def shoot(self, chance):
+        return chance.gauss(0, 9)  # Draws
+
+
+class Meeting:
+    def __init__(self):
+        self.random, self.archer, self.score = random.Random(4), Archer(), 0.0
+
+    def step(self, inputs):
+        self.score += self.archer.shoot(self.random)
+
+    def save(self):
+        return json.dumps([self.score, self.random.getstate()[:2]]).encode()
+
+    def load(self, saved):
+        self.score, (version, words) = json.loads(saved)
+        self.random.setstate((version, tuple(words), None))
+"""
+
+
+@pytest.fixture
+def explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+    """Records a class and explains a tick of it; returns the JSON."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    Path("shared_belts.py").write_text(BELTS)
+    monkeypatch.delitem(sys.modules, "shared_belts", raising=False)
+    module = importlib.import_module("shared_belts")
+
+    def explain(name: str, tick: int) -> dict[str, Any]:
+        with recorder.Recorder("run.tape", getattr(module, name)(), keyframe_interval_ticks=3, trial_ms=0) as tape:
+            for number in range(6):
+                tape.step(number)
+        assert run(replayer.commands.main.main, f"explain run.tape --tick {tick} --json --sim shared_belts:{name}") == 1
+        facts: dict[str, Any] = json.loads(capsys.readouterr().out)
+        return facts
+
+    return explain
+
+
+def line_of(comment: str) -> int:
+    return next(number for number, text in enumerate(BELTS.splitlines(), 1) if text.endswith(f"# {comment}"))
+
+
+def test_a_list_of_two_objects_is_joined_by_the_name_that_load_set(explained: Any) -> None:
+    """The first name of the list is one that no save() has: joined with that, the list would be empty."""
+    cause = explained("Factory", 1)["cause"]
+    assert cause["kind"] == "split"
+    assert cause["function"] == "Factory.load"
+
+
+def test_the_line_that_draws_is_named_not_the_one_that_passes_the_generator(explained: Any) -> None:
+    """With what differs of the generator."""
+    cause = explained("Meeting", 4)["cause"]
+    assert (cause["kind"], cause["line"]) == ("outside", line_of("Draws"))
+    assert "second number of a pair from gauss()" in json.dumps(cause["outside"])
