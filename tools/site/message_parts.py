@@ -7,11 +7,15 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 
 SOURCE = Path(__file__).parents[2] / "src"
+WRAPPERS = {"str", "plain_text", "page_text", "visible"}  # They return their argument, as it can be shown.
+PASSED_ON = ("error)", "error.", "strerror", "super().__init__", "['error']")  # In the source of a call.
+DEPTH_MAX = 3  # Of names and functions between an exception and its text.
 WORDS_MIN = 3  # Shorter ones say nothing without their place.
 AREAS = {  # By the beginning of the path; the first that fits.
     "Scenarios and worlds": ("sim/scenario", "sim/worlds", "recorder/scenarios", "sim/kernel/registry"),
@@ -73,31 +77,109 @@ def area_of(path: str) -> str:
     return next(area for area, begins in AREAS.items() if path.startswith(begins))
 
 
+@cache
 def messages() -> tuple[tuple[str, str, str], ...]:
     """Return all messages of the source: the file, the class of the exception, and the text with … for what varies."""
-    return _read_source()[0]
+    found = []
+    for name, tree in _trees().items():
+        for call, kind, scope in _calls_of(name):
+            found += [(name, _shown_kind(kind, call), text) for text in _texts(call, scope) if _is_sentence(text)]
+        found += [(name, kind, text) for kind, text in _own_texts(tree) if _is_sentence(text)]
+    return tuple(found)
 
 
-def templates() -> frozenset[str]:
-    """Return every text of the source, with … for what is put into it, in single spaces."""
-    return _read_source()[1]
+def unresolved() -> list[str]:
+    """Return the exceptions whose text is nowhere in the list: the file and the source of the call.
+
+    An exception that passes on the text of another one is none of them, nor is one whose class makes the text itself.
+    """
+    known = {kind for _, kind, _ in messages()}
+    found = []
+    for name in _trees():
+        for call, kind, scope in _calls_of(name):
+            source = ast.unparse(call)
+            is_known = kind in known and "str(" not in source and kind not in {"UsageError", "ValueError", "TypeError"}
+            is_passed_on = any(word in source for word in PASSED_ON) or kind.startswith("_")
+            if not (is_known or is_passed_on or not call.args or any(text.strip("…") for text in _texts(call, scope))):
+                found.append(f"{name}: {source}")
+    return found
 
 
 @cache
-def _read_source() -> tuple[tuple[tuple[str, str, str], ...], frozenset[str]]:
-    """Return messages and templates: to parse the source takes longest."""
-    found: list[tuple[str, str, str]] = []
-    texts: set[str] = set()
-    for path in sorted(SOURCE.rglob("*.py")):
-        name = str(path.relative_to(SOURCE))
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call):
-                kind = _last_name(node.func)
-                if kind.endswith(("Error", "Warning")) or kind in {"warn_user", "warn"}:
-                    found += [(name, _shown_kind(kind, node), text) for text in _texts(node) if _is_sentence(text)]
-            elif isinstance(node, ast.JoinedStr | ast.Constant):
-                texts |= {_as_code(text) for text in _variants(node)}
-    return tuple(found), frozenset(texts)
+def _trees() -> dict[str, ast.Module]:
+    paths = sorted(SOURCE.rglob("*.py"))
+    return {str(path.relative_to(SOURCE)): ast.parse(path.read_text(encoding="utf-8")) for path in paths}
+
+
+Scope = Mapping[str, Sequence[ast.expr]]  # The values that are assigned to each name.
+
+
+@cache
+def _calls_of(name: str) -> tuple[tuple[ast.Call, str, Scope], ...]:
+    return tuple(_raising_calls(_trees()[name]))
+
+
+def _raising_calls(tree: ast.Module) -> Iterator[tuple[ast.Call, str, Scope]]:
+    """The calls that make an exception or a warning, with its class, and the names around each."""
+    stack: list[tuple[ast.AST, str, Scope]] = [(tree, "", _assigned(tree))]
+    while stack:
+        node, kind_around, scope = stack.pop()
+        if isinstance(node, ast.ClassDef):
+            kind_around = node.name
+        elif isinstance(node, ast.FunctionDef):
+            scope = {**scope, **_assigned(node)}
+        elif isinstance(node, ast.Call):
+            kind = _last_name(node.func)
+            kind = kind_around if kind == "__init__" else kind  # super().__init__(text)
+            if kind.endswith(("Error", "Warning")) or kind in {"warn_user", "warn"}:
+                yield node, kind, scope
+        stack += [(child, kind_around, scope) for child in ast.iter_child_nodes(node)]
+
+
+def _assigned(owner: ast.Module | ast.FunctionDef) -> dict[str, list[ast.expr]]:
+    """The values that are assigned to each name in a module or a function, outside of what is defined in it."""
+    found: dict[str, list[ast.expr]] = defaultdict(list)
+    stack: list[ast.AST] = list(owner.body)
+    while stack:
+        node = stack.pop()
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                if isinstance(target, ast.Name):
+                    found[target.id].append(node.value)
+        elif isinstance(node, ast.stmt | ast.ExceptHandler | ast.match_case) and not isinstance(
+            node, ast.ClassDef | ast.FunctionDef
+        ):
+            stack += ast.iter_child_nodes(node)
+    return dict(found)
+
+
+def _own_texts(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """The class and the texts of exceptions that make their text from their attributes."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef) and node.name.endswith(("Error", "Warning")):
+            for method in node.body:
+                if isinstance(method, ast.FunctionDef) and method.name == "__str__":
+                    scope = _assigned(method)
+                    for one in ast.walk(method):
+                        if isinstance(one, ast.Return) and one.value is not None:
+                            yield from ((node.name, text) for text in _variants(one.value, scope))
+
+
+@cache
+def _returned() -> dict[str, list[tuple[ast.expr, Scope]]]:
+    """What each function of the source returns, by its name, and what each constant of a module is."""
+    found: dict[str, list[tuple[ast.expr, Scope]]] = defaultdict(list)
+    for tree in _trees().values():
+        module = _assigned(tree)
+        for name, values in module.items():
+            if name.isupper():
+                found[name] += [(value, module) for value in values]
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef):
+                scope = {**module, **_assigned(node)}
+                returns = [one.value for one in ast.walk(node) if isinstance(one, ast.Return) and one.value is not None]
+                found[node.name] += [(value, scope) for value in returns]
+    return dict(found)
 
 
 def _shown_kind(kind: str, call: ast.Call) -> str:
@@ -111,23 +193,40 @@ def _last_name(node: ast.AST) -> str:
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
-def _texts(call: ast.Call) -> Iterator[str]:
+def _texts(call: ast.Call, scope: Scope) -> Iterator[str]:
     for argument in [*call.args, *(keyword.value for keyword in call.keywords)]:
-        if isinstance(argument, ast.JoinedStr | ast.Constant | ast.BinOp | ast.IfExp):
-            yield from _variants(argument)
+        yield from _variants(argument, scope)
 
 
-def _variants(node: ast.expr) -> Iterator[str]:
+def _variants(  # noqa: PLR0912 - a case for each kind of expression
+    node: ast.expr, scope: Scope = MappingProxyType({}), depth: int = DEPTH_MAX
+) -> Iterator[str]:
+    """The texts that an expression can be: written there, assigned to its name, or returned by the function it calls."""
     match node:
         case ast.IfExp():
-            yield from _variants(node.body)
-            yield from _variants(node.orelse)
+            yield from _variants(node.body, scope, depth)
+            yield from _variants(node.orelse, scope, depth)
+        case ast.BoolOp():
+            for value in node.values:
+                yield from _variants(value, scope, depth)
         case ast.Constant(value=str(text)):
             yield text
         case ast.JoinedStr():
             yield "".join(str(part.value) if isinstance(part, ast.Constant) else "…" for part in node.values)
         case ast.BinOp(op=ast.Add()):
-            yield "".join(next(_variants(side), "…") for side in (node.left, node.right))
+            yield "".join(next(_variants(side, scope, depth), "…") for side in (node.left, node.right))
+        case ast.Name() if depth and node.id in scope:
+            for value in scope[node.id]:
+                yield from _variants(value, scope, depth - 1)
+        case ast.Name() | ast.Attribute() if depth and _last_name(node).isupper():
+            for value, around in _returned().get(_last_name(node), ()):
+                yield from _variants(value, around, depth - 1)
+        case ast.Call() if depth and _last_name(node.func) in WRAPPERS:
+            for argument in node.args:
+                yield from _variants(argument, scope, depth)
+        case ast.Call() if depth:
+            for value, around in _returned().get(_last_name(node.func), ()):
+                yield from _variants(value, around, depth - 1)
 
 
 def _is_sentence(text: str) -> bool:
@@ -136,3 +235,14 @@ def _is_sentence(text: str) -> bool:
 
 def _as_code(text: str) -> str:
     return " ".join(text.replace("`", "'").split())
+
+
+@cache
+def templates() -> frozenset[str]:
+    """Return every text of the source, with … for what is put into it, in single spaces."""
+    found = set()
+    for tree in _trees().values():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.JoinedStr | ast.Constant):
+                found |= {_as_code(text) for text in _variants(node)}
+    return frozenset(found)
