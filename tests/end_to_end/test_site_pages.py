@@ -19,7 +19,7 @@ from project_paths import ROOT
 
 sys.path.append(str(ROOT / "tools/site"))
 
-from api_parts import public_names
+from api_parts import example_of, public_names
 from command_parts import PROGRAMS, commands_of
 from message_parts import all_messages, templates, unresolved
 
@@ -219,6 +219,25 @@ def test_every_public_name_has_a_docstring_and_a_page(module: str) -> None:
         }
         lacking += [one for one, value in {name: found, **methods}.items() if not inspect.getdoc(value)]
     assert lacking == []
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "page"),
+    [
+        ("recorder", "PeerDesyncError", "lockstep.md"),
+        ("sim", "Table", None),
+        ("replayer", "Tail", "durability.md"),
+        ("recorder.corpus", "Corpus", None),
+        ("replayer.diagnose", "ledger", "certify.md"),
+    ],
+)
+def test_the_reference_has_lines_of_code_from_the_pages(module: str, name: str, page: str | None) -> None:
+    """With the page, whose code is run by the tests."""
+    found = example_of(module, name)
+    assert found is not None
+    assert name in found[1]
+    assert "  #" not in found[1]
+    assert page in (None, found[0].name)
 
 
 def test_the_glossary_defines_each_term_once() -> None:
