@@ -31,7 +31,7 @@ from replayer.diagnose.explain.step_trace import (
     is_inner,
 )
 from replayer.diagnose.explain.value_hash import Digester, attributes_of, is_cache, is_data, text_of
-from replayer.diagnose.explain.values.before_step import Before
+from replayer.diagnose.explain.values.attributes_before import Before
 from replayer.diagnose.explain.values.compiled_globals import compiled_globals
 from replayer.diagnose.explain.values.named_functions import NamedMethods, is_compared, is_function
 from replayer.diagnose.explain.values.value_parts import TOTAL_MAX, has_parts, order_text, parts_of
@@ -396,6 +396,5 @@ def _is_kept(name: str, value: Any) -> bool:
 def _is_yield(frame: FrameType) -> bool:
     """Return True if a frame that is left will be entered again."""
     code = frame.f_code
-    if not code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
-        return False
-    return dis.opname[code.co_code[frame.f_lasti]] == "YIELD_VALUE"
+    can_yield = code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR)
+    return bool(can_yield) and dis.opname[code.co_code[frame.f_lasti]] == "YIELD_VALUE"

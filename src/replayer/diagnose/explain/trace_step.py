@@ -24,7 +24,7 @@ from replayer.diagnose.explain import traced_array as array_view
 from replayer.diagnose.explain.foreign.foreign_calls import watch_foreign_calls
 from replayer.diagnose.explain.line_trace import LineTracer
 from replayer.diagnose.explain.step_trace import LINE, StepTrace, snapshot_from_plain, snapshot_to_plain
-from replayer.diagnose.explain.values.before_step import attributes_before
+from replayer.diagnose.explain.values.attributes_before import attributes_before
 from replayer.diagnose.explain.values.identities import identities_of, names_of_objects
 from replayer.diagnose.explain.values.layouts import orders_of
 from replayer.diagnose.explain.values.loaded_lines import LoadedValue
