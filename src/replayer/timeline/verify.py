@@ -75,9 +75,9 @@ class VerificationReport(RenderedAsHtml):
         wrong_keyframes: those that restore other values.
         level: the exactness of a load, as the tape has it.
         not_read: classes of objects whose restored values cannot be compared with the recorded ones.
+        notes: what could not be found, because the process could not be forked.
         not_repeated: path of a value that differs between two repeats of the same inputs, at the level inputs_only, where
             keyframes gave other values than recorded, which is then no evidence; None if there is none.
-        notes: what could not be found, because the process could not be forked.
     """
 
     status: str
@@ -93,8 +93,8 @@ class VerificationReport(RenderedAsHtml):
     wrong_keyframes: list[KeyframeValues] = attrs.field(factory=list)
     level: str = Level.EXACT.value
     not_read: tuple[str, ...] = ()
-    not_repeated: str | None = None
     notes: tuple[str, ...] = ()
+    not_repeated: str | None = None
 
     @property
     def ok(self) -> bool:
@@ -170,8 +170,8 @@ def verify_tape(
             wrong_keyframes,
             str(tape.meta.get("level", Level.EXACT.value)),
             tuple(sorted(tally.not_read)),
-            not_repeated,
             (processes.note,) if processes.note is not None else (),
+            not_repeated,
         )
 
 
