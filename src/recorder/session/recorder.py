@@ -54,6 +54,7 @@ from recorder.writer.jobs import TickOutput
 from recorder.writer.journal import Journal
 from recorder.writer.writer import Writer
 from sim.kernel.hooks import KeepsAttempts, ensure_hooks, hook
+from sim.kernel.memory.free_memory import give_back_free_memory
 from sim.kernel.plain_data import PlainEncoder, decode_plain
 from sim.kernel.simulation import Simulation, as_simulation, inner_of, subject_of
 from sim.kernel.state import Snapshot
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
 
 _Path = str | os.PathLike[str]
 FAILED_INPUT_BYTES_MAX = 1 << 16  # Of the step that raised, in END, which must stay small.
+LARGE_BYTES = 1 << 20  # A state: what is kept of the memory of smaller ones is little.
 
 
 class Recorder(StepRecorder, NotebookMixin):
@@ -308,6 +310,8 @@ class Recorder(StepRecorder, NotebookMixin):
                 self._abandon.detach()
         if self._journal is not None:
             self._journal.close()
+        if self.simulation.state.layout.size_bytes >= LARGE_BYTES:
+            give_back_free_memory()  # Of keyframes: the C library would keep it, up to two states.
         self._pass_on_notices()
 
     def _outcome(self, otherwise: dict[str, Any]) -> dict[str, Any]:
