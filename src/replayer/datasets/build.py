@@ -25,8 +25,9 @@ from recorder.exit_codes import CORRUPT, DIFFERS, INCOMPLETE, SAME, UNREADABLE
 from recorder.storage.atomic_file import PART_SUFFIX, atomic_file, is_part_of, write_file
 from recorder.storage.atomic_folder import publish_folder
 from replayer.datasets.manifest import FORMAT_VERSION, MANIFEST, described_file
+from replayer.datasets.parts.inspect_tapes import InspectedTapes
 from replayer.datasets.parts.worker import FileRecord, PartRecord
-from replayer.datasets.plan import LOST_KEYFRAME, DatasetPart, InspectedTapes, TapeInput
+from replayer.datasets.plan import LOST_KEYFRAME, DatasetPart, TapeInput
 from replayer.datasets.request import ExtractionError
 from replayer.datasets.rows.records import BATCH_ROWS, column_forms, read_rows
 from replayer.datasets.stores.store_formats import Store

@@ -15,7 +15,7 @@ from recorder.exit_codes import SAME
 from recorder.location.tape_location import Location, tape_location
 from recorder.location.tape_url import TapeUrl
 from recorder.processes.engines.engine import Engine, engine_pool
-from recorder.processes.inline_pool import local_pool
+from recorder.processes.inline_pool import InlinePool, local_pool
 from recorder.processes.pool import Pool
 from replayer.datasets.build import (
     COLUMNS,
@@ -30,6 +30,7 @@ from replayer.datasets.build import (
 )
 from replayer.datasets.functions import Setting
 from replayer.datasets.manifest import PARTS_FORMAT
+from replayer.datasets.parts.inspect_tapes import inspect_tapes
 from replayer.datasets.parts.run_parts import run_parts
 from replayer.datasets.parts.warn_losses import warn_of_manifest
 from replayer.datasets.parts.worker import PartRecord
@@ -38,7 +39,6 @@ from replayer.datasets.plan import (
     TapeInput,
     chosen_agents,
     ensure_pairs_hold,
-    inspect_tapes,
     make_parts,
 )
 from replayer.datasets.plan_transitions import TransitionPlan, ensure_transitions, plan_transitions
@@ -224,7 +224,11 @@ def _extract(
     """Extract into the new folder output. onto: the manifest of the data set that the rows are added to afterwards."""
     store = find_store(file_format)
     building = Building(output) if output is not None else None
-    inspected = inspect_tapes(paths, request, world, pool, looking)
+    is_read_here = jobs == 1 and not any(
+        isinstance(path, TapeUrl) for path in paths
+    )  # To fork takes as long as a tape.
+    readers = InlinePool() if is_read_here else None
+    inspected = inspect_tapes(paths, request, world, pool, looking, readers=readers)
     sources = inspected.sources
     folder = building.folder if building is not None else Path()
     task = make_task(sources, request, world, folder, file_format if store is None else PARTS_FORMAT)

@@ -1,4 +1,4 @@
-"""Plan an extraction: inspect the tapes and divide the requested ticks into parts, one job of a worker each.
+"""Plan an extraction: divide the requested ticks of the tapes into parts, one job of a worker each.
 
 The parts do not depend on the number of workers. A part begins at a keyframe, or where a range of the request begins.
 So only the ticks after a part's last sample are simulated twice.
@@ -9,34 +9,24 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from typing import Any
 
 import attrs
 
-from recorder.corpus.run import is_end_of_run
-from recorder.errors import CorruptError, MissingTickError, RecordingError, TornError
-from recorder.exit_codes import CORRUPT, UNREADABLE
+from recorder.errors import CorruptError, TornError
 from recorder.location.tape_location import Location
-from recorder.processes.pool import Pool, Report, results_in_order
-from recorder.runs.scores import SCORES, plain_scores
 from replayer.datasets.functions import Setting
 from replayer.datasets.request import ExtractionError, Request
 from replayer.playback.make_simulation import Factory
-from replayer.tape.completeness import tape_code
-from replayer.tape.digest import tape_digest
 from replayer.tape.environment_calls import ENVIRONMENTS, adapter_name
 from replayer.tape.episodes import find_episodes
-from replayer.tape.recorded_ticks import first_recorded_tick
 from replayer.tape.tape import Tape
-from replayer.timeline.timeline import Timeline
-from sim.kernel.registry import UnknownWorldError, find_world
+from sim.kernel.registry import find_world
 
 PART_TICKS = 3000  # Ten keyframes at the default interval, the first one full: a few seconds of work.
 PART_BYTES = 256 << 20  # Of sampled states: large states make shorter parts.
 TAPES_TOGETHER = 16  # Read by one process: a new one for each imports what the simulation needs again.
 ENVIRONMENT_TAPES = 64  # Of environments: it makes one for all of them, which takes as long as hundreds of steps.
-STOPS = ("closed", "ticks")  # Ends of a run that are not the world's own.
 _LOT_BYTES = 16
 WON, LOST, DREW = "won", "lost", "drew"
 LOST_KEYFRAME = "the keyframe that led to them is lost"
@@ -119,142 +109,12 @@ class DatasetPart:
     share: float = 1.0
 
 
-@attrs.frozen
-class InspectedTapes:
-    """The tapes to extract from.
-
-    Attributes:
-        sources: the usable tapes. notes: a sentence for each tape left out and each empty split. codes: exit codes for unreadable and corrupt tapes.
-    """
-
-    sources: list[TapeInput]
-    notes: list[str]
-    codes: list[int]
-
-
-def inspect_tapes(
-    paths: Sequence[Location], request: Request, factory: Factory | None, pool: Pool, on_progress: Callable[[int], None]
-) -> InspectedTapes:
-    """Read all tapes, in their order, and leave out those from which nothing can be extracted.
-
-    on_progress: called with the number of tapes read. Raises ExtractionError if two tapes have the same run id, OSError,
-    and the error of the first tape if all tapes are left out.
-    """
-    sources: list[TapeInput] = []
-    notes: list[str] = []
-    codes: list[int] = []
-    first_error: RecordingError | None = None
-    needs_scores = request.mode in ("winners", "balanced") or "pairs" in request.tables or not request.tables
-    work = partial(_sources, factory=factory, needs_scores=needs_scores)
-    batches = [paths[start : start + TAPES_TOGETHER] for start in range(0, len(paths), TAPES_TOGETHER)]
-    results = results_in_order(pool, work, batches, name=lambda batch: f"inspected {batch[0]}")
-    inspected = (source for together in results for source in together)
-    for number, (path, source) in enumerate(zip(paths, inspected, strict=True), 1):
-        on_progress(number)
-        if isinstance(source, RecordingError):
-            notes.append(f"{path} is left out: {source}")
-            codes.append(CORRUPT if isinstance(source, CorruptError | MissingTickError) else UNREADABLE)
-            first_error = first_error or source
-            continue
-        twin = next((known for known in sources if source.run and known.run == source.run), None)
-        if twin is not None and twin.digest == source.digest:
-            notes.append(f"{source.name} is left out: it is a copy of {twin.name}")
-        elif twin is not None:
-            raise ExtractionError(f"{source.name} and {twin.name} have the same run id {source.run}: give one of them")
-        else:
-            sources.append(source)
-    if first_error is not None and not sources:
-        raise first_error
-    sources = _split(sources, request)
-    return InspectedTapes(sources, notes + _empty_splits(sources, request), codes)
-
-
-def _sources(
-    paths: Sequence[Location], _: Report, *, factory: Factory | None, needs_scores: bool
-) -> list[TapeInput | RecordingError]:
-    return [_source(path, factory, needs_scores=needs_scores) for path in paths]
-
-
-def _source(path: Location, factory: Factory | None, *, needs_scores: bool) -> TapeInput | RecordingError:
-    """Read all blocks of a tape and describe it, or return the error that makes it unusable."""
-    try:
-        return _readable_source(path, factory, needs_scores=needs_scores)
-    except RecordingError as error:
-        return error
-
-
-def _readable_source(path: Location, factory: Factory | None, *, needs_scores: bool) -> TapeInput:
-    with Tape(path) as tape:
-        is_corrupt = tape_code(tape) == CORRUPT  # Reads all blocks; the index is not trusted any more.
-        outcome = tape.outcome if isinstance(tape.outcome, dict) else {}
-        reason = outcome.get("reason") if isinstance(outcome.get("reason"), str) else None
-        world = tape.meta.get("world")
-        registered = world if isinstance(world, dict) and {"name", "config"} <= world.keys() else None
-        tick_limit = ""
-        if registered is not None and factory is None:
-            tick_limit = find_world(registered["name"]).tick_limit_reason
-        source = TapeInput(
-            path,
-            str(path),
-            tape.run_id or tape_digest(path)[:32],
-            tape_digest(path),
-            "corrupt" if is_corrupt else tape.status,
-            tape.first_tick,
-            tape.last_tick,
-            reason or "",
-            is_end_of_run(reason) and reason not in (*STOPS, tick_limit),
-            {},
-            registered,
-            first_recorded_tick(tape) if is_corrupt else tape.first_tick,
-            environment=name if (name := adapter_name(tape)) in ENVIRONMENTS else "",
-        )
-    if not is_end_of_run(reason):
-        return source  # As in ``replay ls``: only the end of a run decides who won.
-    recorded_scores = outcome.get(SCORES)
-    if not is_corrupt and isinstance(recorded_scores, dict) and recorded_scores:
-        return attrs.evolve(source, scores=plain_scores(recorded_scores))
-    return attrs.evolve(source, scores=_scores(source)) if needs_scores and factory is None else source
-
-
-def _scores(source: TapeInput) -> dict[str, float]:
-    """Compute the scores by agent; empty if the world defines none, or the last state cannot be reached."""
-    try:
-        setting = source.setting(None)
-    except UnknownWorldError:
-        return {}
-    if setting.world is None or setting.world.outcome is None:
-        return {}
-    with Timeline(source.path) as run:
-        try:
-            run.seek(-1)
-        except RecordingError:
-            return {}  # The reason is reported with the missing samples.
-        return {agent: float(score) for agent, score in setting.world.outcome(setting.config, run.state).items()}
-
-
-def _split(sources: list[TapeInput], request: Request) -> list[TapeInput]:
-    """Assign runs to splits by thresholds of a hash of the run id and the seed: other runs change nothing."""
-    if not request.splits:
-        return sources
-    return [attrs.evolve(source, split=split_of(source.run, request)) for source in sources]
-
-
 def split_of(run: str, request: Request) -> str:
     """Return the name of the split of a run."""
     place = int.from_bytes(_lot(request.seed, run)) / (1 << 8 * _LOT_BYTES)
     bounds = itertools.accumulate(share for _, share in request.splits)
     names = [name for name, _ in request.splits]
     return next((name for name, bound in zip(names, bounds, strict=True) if place < bound), names[-1])  # Rounding.
-
-
-def _empty_splits(sources: Sequence[TapeInput], request: Request) -> list[str]:
-    """Return a sentence for each split without runs."""
-    taken = {source.split for source in sources}
-    return [
-        f"no run is in split {name}: run ids and the seed decide, so few runs may miss their shares; choose another seed"
-        for name, _ in request.splits
-        if name not in taken
-    ]
 
 
 def _lot(seed: int, text: str) -> bytes:

@@ -12,7 +12,8 @@ import pytest
 import recorder.commands.main
 import replayer
 from replayer.datasets.extract import extract
-from replayer.datasets.plan import TapeInput, _scores, _source
+from replayer.datasets.parts.inspect_tapes import _read, _scores
+from replayer.datasets.plan import TapeInput
 from replayer.datasets.request import ExtractionError
 
 from oracle.command_lines import run
@@ -109,16 +110,13 @@ def test_all_have_the_outcome_of_their_run(tapes: list[Path], tmp_path: Path) ->
 
 def test_the_scores_of_a_tape_need_no_replay(tapes: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """The tapes of record run state what the world computes from their last states."""
-    computed = [_scores(_source_of(path, needs_scores=False)) for path in tapes]
-    monkeypatch.setattr("replayer.datasets.plan.Timeline", None)
-    assert [_source_of(path, needs_scores=True).scores for path in tapes] == computed
+    read = [_read(path, None) for path in tapes]
+    sources = [one.source for one in read if isinstance(one.source, TapeInput) and not one.lacks_scores]
+    computed = [_scores(source) for source in sources]
+    monkeypatch.setattr("replayer.datasets.parts.inspect_tapes.Timeline", None)
+    assert [source.scores for source in sources] == computed
     assert all(computed)
-
-
-def _source_of(path: Path, *, needs_scores: bool) -> TapeInput:
-    source = _source(path, None, needs_scores=needs_scores)
-    assert isinstance(source, TapeInput)
-    return source
+    assert len(computed) == len(tapes)
 
 
 @pytest.mark.seldom(0.4)

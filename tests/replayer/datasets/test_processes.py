@@ -15,6 +15,7 @@ import replayer
 from recorder.processes.inline_pool import InlinePool
 from recorder.processes.pool import Submission
 from replayer.datasets import plan
+from replayer.datasets.parts import run_parts
 
 from oracle.live_runs import record_live
 from small_worlds import Herd
@@ -85,4 +86,30 @@ def test_the_tape_of_an_environment_is_shared_out(tmp_path: Path, monkeypatch: p
     assert len(several) >= 4
     assert max(several) <= alone / 4
     files = [sorted(path.read_bytes() for path in (tmp_path / name).rglob("*.parquet")) for name in ("one", "two")]
+    assert files[0] == files[1]
+
+
+def test_one_process_takes_more_of_an_environment_once_it_is_known_to_be_quick(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first batch is measured; with no time allowed for a longer one, all are as long as the first."""
+    gymnasium = pytest.importorskip("gymnasium")
+    with recorder.record(
+        gymnasium.make("CartPole-v1"), tmp_path / "cart.tape", quiet=True, keyframe_interval_ticks=20
+    ) as env:
+        env.action_space.seed(2)
+        env.reset(seed=2)
+        for _ in range(300):
+            _, _, terminated, truncated, _ = env.step(env.action_space.sample())
+            if terminated or truncated:
+                env.reset()
+    monkeypatch.setattr(plan, "PART_TICKS", 20)
+    monkeypatch.setattr(run_parts, "ENVIRONMENT_PARTS", 2)
+    monkeypatch.setattr(run_parts, "LONGER_S", 0.0)
+    short = ticks_of_batches(tmp_path / "cart.tape", tmp_path / "short", 1)
+    monkeypatch.setattr(run_parts, "LONGER_S", 1e9)
+    first, rest = ticks_of_batches(tmp_path / "cart.tape", tmp_path / "long", 1)
+    assert len(short) > 4
+    assert (first, rest) == (short[0], sum(short[1:]))
+    files = [sorted(path.read_bytes() for path in (tmp_path / name).rglob("*.parquet")) for name in ("short", "long")]
     assert files[0] == files[1]

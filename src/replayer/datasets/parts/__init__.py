@@ -1,1 +1,1 @@
-"""The parts of an extraction: the processes that make them, and their rows."""
+"""The parts of an extraction: the tapes inspected, the processes that make the parts, and their rows."""

@@ -7,6 +7,7 @@ user make, of which nothing is known, each have a process of their own. Which pa
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -17,6 +18,7 @@ from replayer.datasets.plan import ENVIRONMENT_TAPES, TAPES_TOGETHER, DatasetPar
 from replayer.datasets.task import Task
 
 ENVIRONMENT_PARTS = 10  # Of environments together: to start a process takes as long as thousands of their steps.
+LONGER_S = 10.0  # Of batches of environments, if there is one process: this much is lost if it is killed.
 ROUNDS = 4  # Of batches for each process, where there is work for that: so all of them end at about the same time.
 
 EnsureColumns = Callable[[str, Mapping[str, Mapping[str, Any]]], None]
@@ -50,19 +52,28 @@ def run_parts(
             pool, partial(do_parts, task), batches, name=partial(_name, task), size=_ticks, on_progress=report_progress
         )
 
+    def take(batches: Sequence[Sequence[DatasetPart]]) -> None:
+        nonlocal finished
+        for batch, records in zip(batches, run(batches), strict=True):
+            for number, (part, first) in enumerate(zip(batch, records, strict=True)):
+                record = first
+                if number and any(missing.is_desync for missing in first.missing):
+                    (record,) = next(run([[part]]))
+                for table, columns in record.columns.items():
+                    if ensure_columns is not None:
+                        ensure_columns(table, columns)
+                keep(record)
+                done[record.number] = record
+            finished += _ticks(batch)
+            report_progress(0)
+
     batches = part_batches(task, waiting, jobs)
-    for batch, records in zip(batches, run(batches), strict=True):
-        for number, (part, first) in enumerate(zip(batch, records, strict=True)):
-            record = first
-            if number and any(missing.is_desync for missing in first.missing):
-                (record,) = next(run([[part]]))
-            for table, columns in record.columns.items():
-                if ensure_columns is not None:
-                    ensure_columns(table, columns)
-            keep(record)
-            done[record.number] = record
-        finished += _ticks(batch)
-        report_progress(0)
+    if jobs == 1 and len(batches) > 2 and len(batches[0]) > 1:
+        start_s = time.monotonic()
+        take(batches[:1])
+        times = max(1.0, LONGER_S / max(time.monotonic() - start_s, 1e-9))
+        batches = part_batches(task, [part for batch in batches[1:] for part in batch], jobs, times)
+    take(batches)
     return [done[part.number] for part in parts]
 
 
@@ -77,10 +88,10 @@ def _name(task: Task, parts: Sequence[DatasetPart]) -> str:
     return f"extracted {task.sources[first.source].name} to {task.sources[last.source].name}"
 
 
-def part_batches(task: Task, parts: Sequence[DatasetPart], jobs: int) -> list[list[DatasetPart]]:
+def part_batches(task: Task, parts: Sequence[DatasetPart], jobs: int, times: float = 1.0) -> list[list[DatasetPart]]:
     """The parts that are run by one process, one after the other: as much work as a full part, but work for all processes.
 
-    Of environments as much as several full parts. jobs: the number of processes.
+    Of environments as much as several full parts. jobs: the number of processes. times: so many times as much work.
     """
     request = task.request
     kinds = {facts.kind for facts in task.environments}
@@ -88,15 +99,15 @@ def part_batches(task: Task, parts: Sequence[DatasetPart], jobs: int) -> list[li
     if has_functions or request.agent_functions or request.info or "agents" in kinds or task.has_agent_actions:
         return [[part] for part in parts]
     is_of_environments = bool(kinds) and task.tables == task.settled_tables
-    parts_max = ENVIRONMENT_TAPES if is_of_environments else TAPES_TOGETHER
-    share_max = float(ENVIRONMENT_PARTS if is_of_environments else 1)
+    parts_max = times * (ENVIRONMENT_TAPES if is_of_environments else TAPES_TOGETHER)
+    share_max = times * (ENVIRONMENT_PARTS if is_of_environments else 1)
     if jobs > 1:
         total = sum(part.share for part in parts)
         share_max = min(share_max, max(total / (jobs * ROUNDS), min(1.0, total / jobs)))
     batches: list[list[DatasetPart]] = []
     share = 0.0
     for part in parts:
-        if not batches or len(batches[-1]) == parts_max or share + part.share / 2 > share_max:  # To the nearest part.
+        if not batches or len(batches[-1]) >= parts_max or share + part.share / 2 > share_max:  # To the nearest part.
             batches.append([])
             share = 0.0
         batches[-1].append(part)

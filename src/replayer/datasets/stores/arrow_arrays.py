@@ -27,6 +27,9 @@ def numbers_array(values: npt.NDArray[Any], present: Flags | None = None) -> pa.
 
 def texts_array(values: Sequence[str | None]) -> pa.Array:
     """An array of texts, None where one is missing."""
+    if values.count("") == len(values):  # The agent and the options of most environments.
+        buffers = [None, pa.py_buffer(np.zeros(len(values) + 1, np.int32)), pa.py_buffer(b"")]
+        return pa.Array.from_buffers(pa.string(), len(values), buffers)
     encoded = [b"" if text is None else text.encode() for text in values]
     offsets = _offsets([len(text) for text in encoded])
     if offsets[-1] > _OFFSET_MAX:

@@ -25,10 +25,11 @@ import attrs
 
 from recorder.processes.inline_pool import InlinePool, local_pool
 from replayer.datasets.extract import make_task
+from replayer.datasets.parts.inspect_tapes import inspect_tapes
 from replayer.datasets.parts.kept_tape import KeptTape, KeptTapes
 from replayer.datasets.parts.warn_losses import warn_of_samples
 from replayer.datasets.parts.worker import Losses, rows_of_part
-from replayer.datasets.plan import DatasetPart, TapeInput, inspect_tapes, make_parts
+from replayer.datasets.plan import DatasetPart, TapeInput, make_parts
 from replayer.datasets.plan_transitions import columns_to_plain, plan_transitions
 from replayer.datasets.request import ExtractionError, Request, list_tapes
 from replayer.datasets.rows.columns import Block, Shape, shape_of

@@ -96,7 +96,7 @@ import replayer.datasets.plan as plan
 import replayer.datasets.parts.run_parts as run_parts
 from replayer.datasets.build import Building
 plan.PART_TICKS = 20
-run_parts.ENVIRONMENT_PARTS = 1
+run_parts.ENVIRONMENT_PARTS, run_parts.LONGER_S = 1, 0
 keep, kept = Building.keep, []
 def keep_some(self, record):
     keep(self, record)
