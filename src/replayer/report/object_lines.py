@@ -11,27 +11,10 @@ import numpy as np
 from recorder.exit_codes import UsageError
 from replayer.desync.object_diff import objects_in
 from replayer.search.search_errors import ExpressionError, UndefinedError
-from replayer.search.state_values import StateValues
-from replayer.search.value_names import NameStep, ValueName
-from replayer.search.watched_value import no_such_path, parse_name
 from replayer.tape.fields import ensure_fields
 from replayer.value_text import describe_field, field_lines, plain_text, state_summary
 from sim.kernel.registry import Config, World
 from sim.kernel.state import Snapshot
-
-
-def _with_places(name: ValueName, values: StateValues) -> ValueName:
-    """The name with places from the end of lists counted from their beginning. Raises UndefinedError for other values."""
-    steps: list[NameStep] = []
-    for step in name.steps:
-        if step.kind == "index" and int(step.value) < 0 and steps:
-            items = values(ValueName(tuple(steps)))
-            if not isinstance(items, list) and not (isinstance(items, np.ndarray) and items.ndim):
-                raise UndefinedError(f"{ValueName(tuple(steps))} has no places")
-            steps.append(NameStep(int(step.value) + len(items), "index"))
-        else:
-            steps.append(step)
-    return ValueName(tuple(steps))
 
 
 class ShownState:
@@ -57,17 +40,20 @@ class ShownState:
         found = self._tree.find(path) if self._tree is not None else None
         try:
             if found is None:
-                name = parse_name(path)
-                values = StateValues(self._tick, self._snapshot, {})
-                found = self._tree.find(str(_with_places(name, values))) if self._tree is not None else None
+                from replayer.search.watched_value import NamedValue  # noqa: PLC0415 - it takes time, and is seldom asked
+
+                named = NamedValue(path, self._tick, self._snapshot)
+                found = self._tree.find(named.path) if self._tree is not None else None
                 if found is None:
-                    self._values[path] = values(name)
+                    self._values[path] = named.value
                     return
             self._found[path] = found
         except (ExpressionError, UndefinedError) as error:
             if self._tree is None:
                 ensure_fields(self._snapshot, [path.partition("[")[0]])
                 raise UsageError(f"{path}: {error}") from None
+            from replayer.search.watched_value import no_such_path  # noqa: PLC0415
+
             raise UsageError(no_such_path(self._tree, self._tick, path)) from None
 
     def summary(self, world: World | None, config: Config) -> dict[str, str]:

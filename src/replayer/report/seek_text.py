@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from recorder.location.tape_location import Location
 from recorder.text import counted
 from recorder.visible_text import print_visible
-from replayer.report.tape_facts import outcome_text
 from replayer.value_text import to_json
 
 if TYPE_CHECKING:
@@ -47,7 +46,11 @@ def seek_facts(
 
 def ended_lines(ended: Any) -> list[str]:
     """A line for the end of the run, if it ended at this tick. ended: the outcome, as to_json returns it."""
-    return [] if ended is None else [f"ended: {outcome_text(ended)}"]
+    if ended is None:
+        return []
+    from replayer.report.tape_facts import outcome_text  # noqa: PLC0415 - it takes time, and few seeks go to the end
+
+    return [f"ended: {outcome_text(ended)}"]
 
 
 def section_lines(aux: dict[str, Any] | None) -> list[str]:

@@ -81,6 +81,36 @@ class AskedValue:
         return (int(rows[0]),) if rows.size else None
 
 
+class NamedValue:
+    """A value of a state by a name as in a condition, for ``replay seek``. Raises ExpressionError for text that is no name."""
+
+    def __init__(self, text: str, tick: int, snapshot: Snapshot) -> None:
+        self._name = parse_name(text)
+        self._values = StateValues(tick, snapshot, {})
+
+    @property
+    def path(self) -> str:
+        """The name with places from the end of lists counted from their beginning.
+
+        Raises UndefinedError if something else than a list is counted so.
+        """
+        steps: list[NameStep] = []
+        for step in self._name.steps:
+            if step.kind == "index" and int(step.value) < 0 and steps:
+                items = self._values(ValueName(tuple(steps)))
+                if not isinstance(items, list) and not (isinstance(items, np.ndarray) and items.ndim):
+                    raise UndefinedError(f"{ValueName(tuple(steps))} has no places")
+                steps.append(NameStep(int(step.value) + len(items), "index"))
+            else:
+                steps.append(step)
+        return str(ValueName(tuple(steps)))
+
+    @property
+    def value(self) -> Any:
+        """The value. Raises UndefinedError if there is none of this name."""
+        return self._values(self._name)
+
+
 def watched_value(
     field: str, row: tuple[int, ...] = (), entity: int | None = None, id_column: str | None = None
 ) -> AskedValue:
