@@ -26,7 +26,7 @@ from recorder.processes.pool import Pool, Report, WorkerDiedError, results_in_or
 from recorder.processes.spawn_pool import SpawnPool
 from recorder.processes.stuck_workers import PATIENCE_S, WorkerStuckError
 from replayer.playback.cursor import Cursor
-from replayer.playback.make_simulation import Factory, make_simulation
+from replayer.playback.make_simulation import Factory, import_adapters, make_simulation
 from replayer.tape.tape import Tape
 from replayer.timeline.intervals import (
     FreshSimulation,
@@ -227,6 +227,7 @@ def verify_each(
 
     hazard: what forked copies would miss. Raises as IntervalProcesses.verify.
     """
+    import_adapters(tape)
     return IntervalProcesses(tape, world, 1, None, FreshSimulation(None, hazard)).verify(intervals, on_progress)
 
 

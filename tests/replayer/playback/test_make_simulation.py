@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import attrs
@@ -62,3 +64,40 @@ def test_a_different_version_of_the_world_is_noted(tmp_path: Path, monkeypatch: 
         monkeypatch.setattr(replayer.playback.make_simulation, "find_world", lambda _: newer)
 
         assert version_note(tape) == ("recorded with version 4 of meadow, version 99 is installed: expect a desync")
+
+
+IMPORTING = """
+import sys
+from pathlib import Path
+import recorder
+
+Path("herd.py").write_text("class Herd:\\n    def __init__(self):\\n        self.heads = [1, 2]\\n"
+                           "    def step(self, inputs):\\n        self.heads.append(3)\\n")
+sys.path.insert(0, ".")
+import herd
+with recorder.record(herd.Herd(), "herd.tape", trial_ms=0, quiet=True) as run:
+    run.step(None)
+"""
+MAKING = """
+import sys
+sys.path.insert(0, ".")
+import herd
+from replayer.playback.make_simulation import import_adapters, make_simulation
+from replayer.tape.tape import Tape
+
+with Tape("herd.tape") as tape:
+    import_adapters(tape)
+    before = set(sys.modules)
+    make_simulation(tape, herd.Herd)
+print(*sorted(set(sys.modules) - before))
+"""
+
+
+def test_copies_of_a_process_import_nothing_to_make_an_object(tmp_path: Path) -> None:
+    """Each copy would import it again: that took most of its time."""
+    for code in (IMPORTING, MAKING):
+        done = subprocess.run(
+            [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120
+        )
+        assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    assert done.stdout == "\n"

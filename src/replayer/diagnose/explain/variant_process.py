@@ -37,7 +37,7 @@ from replayer.diagnose.explain.values.loaded_lines import loaded_values
 from replayer.diagnose.explain.values.process_settings import set_process_settings
 from replayer.diagnose.explain.values.reloaded import not_given_back
 from replayer.playback.cursor import Cursor, MismatchError
-from replayer.playback.make_simulation import make_simulation
+from replayer.playback.make_simulation import import_adapters, make_simulation
 from replayer.tape.tape import Tape
 from replayer.timeline.interval_processes import verify_each
 from replayer.timeline.intervals import list_intervals
@@ -88,6 +88,7 @@ def main() -> None:
 
 def _do(job: dict[str, Any], answers: int, load: Load) -> dict[str, Any]:
     with Tape(job["tape"]) as tape:
+        import_adapters(tape)
         if job["code"] is not None:
             _ensure_used(job["code"], tape, load)
         match job["what"]:

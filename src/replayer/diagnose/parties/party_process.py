@@ -35,7 +35,7 @@ from replayer.diagnose.parties.constructor import ConstructorWatch, replace_argu
 from replayer.diagnose.parties.given_files import GivenFiles, is_users, read_files
 from replayer.diagnose.parties.party import Made
 from replayer.playback.cursor import Cursor, MismatchError
-from replayer.playback.make_simulation import make_simulation
+from replayer.playback.make_simulation import import_adapters, make_simulation
 from replayer.tape.tape import Tape
 from sim.kernel.registry import ConfigError, UnknownWorldError, find_world
 from sim.kernel.simulation import Simulation, subject_of
@@ -68,6 +68,7 @@ def _done(job: dict[str, Any]) -> dict[str, Any]:
         with imports.watching(functions=False):
             factory = load_factory(job["sim"])
     with Tape(job["tape"]) as tape, Tape(job["frames"]) as frames:
+        import_adapters(tape)
         if factory is None and job["config"]:
             factory = _configured(tape, job["config"])
         if job["arguments"]:
