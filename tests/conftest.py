@@ -42,9 +42,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Load hypothesis' profile, the default one for long tests. All workers of a run get the seed of the run.
 
-    A run that was started by nohup ignores SIGHUP, which tests send.
+    A run that was started by nohup ignores SIGHUP, and one that a script left in the background SIGINT. Tests send both.
     """
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     settings.load_profile("long" if config.option.markexpr == "long" else "tests")
     given = getattr(config, "workerinput", {}).get("cases_seed", config.option.cases_seed)
     config.stash[CASES_SEED] = random.SystemRandom().randrange(1 << 32) if given is None else given
