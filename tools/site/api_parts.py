@@ -24,7 +24,8 @@ def _example_line(module: str, name: str) -> str:
     if found is None:
         return ""
     page, code = found
-    return f"Example, from [{page.name}]({posixpath.relpath(page.relative_to(DOCS), 'reference')}): `{code}`"
+    title = page.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
+    return f"Example, from [{title}]({posixpath.relpath(page.relative_to(DOCS), 'reference')}): `{code}`"
 
 
 @cache
