@@ -4,7 +4,7 @@ Each specimen of tests/support/second_zoo is first run by a plain loop without t
 there, or a sound program that differs, is itself wrong. Then it is recorded, and ``replay check``, ``verify`` and
 ``explain`` (of two peers: ``diff`` and ``explain``) are asked, each in its own process.
 
-    python tools/campaigns/second_zoo.py [--set second|third|fourth|fifth|sixth|seventh] [--only NAME ...] [--folder FOLDER] [--again] [--json FILE] [--page] [--jobs N]
+    python tools/campaigns/second_zoo.py [--set second|third|fourth|fifth|sixth|seventh|eighth] [--only NAME ...] [--folder FOLDER] [--again] [--json FILE] [--page] [--jobs N]
     python tools/campaigns/second_zoo.py [--set ...] [--only NAME ...] --list | --truth
 
 --folder keeps all files, and what was printed, in FOLDER/NAME/output.txt; with --again the answers that are kept there
@@ -36,6 +36,7 @@ sys.path.insert(0, str(ROOT / "tests" / "support"))
 
 from second_zoo.families import FAMILIES  # noqa: E402 - it is in tests/support
 from second_zoo.specimen import (  # noqa: E402
+    EIGHTH,
     FIFTH,
     FOURTH,
     SECOND,
@@ -49,12 +50,12 @@ from second_zoo.user_commands import Answer, investigate, plain_truth  # noqa: E
 from second_zoo.verdict import Verdict, judge  # noqa: E402
 
 PAGE = ROOT / "docs" / "findings.md"
-SETS = {"second": SECOND, "third": THIRD, "fourth": FOURTH, "fifth": FIFTH, "sixth": SIXTH, "seventh": SEVENTH}
+SETS = {"second": SECOND, "third": THIRD, "fourth": FOURTH, "fifth": FIFTH, "sixth": SIXTH, "seventh": SEVENTH, "eighth": EIGHTH}
 LATER_HEADING = "## Asked again after later mending"  # Written by hand; it stays at the end of the page.
 THIRD_HEADING = "## A third set, written later"
 FOURTH_HEADING = "## A fourth set"
 FIFTH_HEADING = "## A fifth set"
-SIXTH_HEADING, SEVENTH_HEADING = "## A sixth set", "## A seventh set"
+SIXTH_HEADING, SEVENTH_HEADING, EIGHTH_HEADING = "## A sixth set", "## A seventh set", "## An eighth set"
 ASKED = ("tick", "path", "line", "cause")
 
 
@@ -302,15 +303,26 @@ eye, two more causes are not told, only the line and what it calls: `lake_file`,
 
 def seventh_part(verdicts: list[Verdict]) -> str:
     """The part of the docs page about the seventh set, as that of the sixth one."""
-    texts = [(SEVENTH / name).read_text(encoding="utf-8").strip() for name in ("first_run.md", "after_mending.md")]
-    parts = [SEVENTH_HEADING, *texts, "\n".join(summary_table(verdicts)), "### What is still missed of the seventh set"]
-    return "\n\n".join([*parts, "\n".join(detail_table(verdicts, SEVENTH))])
+    return scripted_part(SEVENTH, SEVENTH_HEADING, "### What is still missed of the seventh set", verdicts)
+
+
+def eighth_part(verdicts: list[Verdict]) -> str:
+    """The part of the docs page about the eighth set, as that of the seventh one."""
+    return scripted_part(EIGHTH, EIGHTH_HEADING, "### What is still missed of the eighth set", verdicts)
+
+
+def scripted_part(folder: Path, heading: str, missed: str, verdicts: list[Verdict]) -> str:
+    """The part about a set of programs with scripts of their own. missed: the heading of the last table."""
+    texts = [(folder / name).read_text(encoding="utf-8").strip() for name in ("first_run.md", "after_mending.md")]
+    parts = [heading, *texts, "\n".join(summary_table(verdicts)), missed]
+    return "\n\n".join([*parts, "\n".join(detail_table(verdicts, folder))])
 
 
 def write_page(chosen: str, verdicts: list[Verdict]) -> None:
     """Write the part of the docs page about one set; the other parts stay."""
     earlier, later_heading, later = PAGE.read_text(encoding="utf-8").partition(LATER_HEADING)
-    before_seventh, seventh_heading, seventh = earlier.partition(SEVENTH_HEADING)
+    before_eighth, eighth_heading, eighth = earlier.partition(EIGHTH_HEADING)
+    before_seventh, seventh_heading, seventh = before_eighth.partition(SEVENTH_HEADING)
     before_sixth, sixth_heading, sixth = before_seventh.partition(SIXTH_HEADING)
     others, fifth_heading, fifth = before_sixth.partition(FIFTH_HEADING)
     rest, fourth_heading, fourth = others.partition(FOURTH_HEADING)
@@ -322,8 +334,10 @@ def write_page(chosen: str, verdicts: list[Verdict]) -> None:
         "fifth": fifth_heading + fifth,
         "sixth": sixth_heading + sixth,
         "seventh": seventh_heading + seventh,
+        "eighth": eighth_heading + eighth,
     }
     later_writers = {"fourth": fourth_part, "fifth": fifth_part, "sixth": sixth_part, "seventh": seventh_part}
+    later_writers["eighth"] = eighth_part
     parts[chosen] = {"second": page, "third": third_part, **later_writers}[chosen](verdicts)
     texts = [part.strip() for part in (*parts.values(), later_heading + later) if part]
     PAGE.write_text("\n\n".join(texts) + "\n", encoding="utf-8")

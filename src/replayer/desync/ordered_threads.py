@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-WAIT_S = 0.3  # For a thread to end before the next one goes on.
+END_S = 1.0  # For a thread to end before the next one goes on: one that waits for others does not end.
+TURN_S = 4.0  # For its turn; longer than it takes to start all of them, on a busy machine too.
 
 
 def order_threads(*, is_reversed: bool) -> dict[int, tuple[Any, Any]]:
@@ -103,7 +104,7 @@ class _Gates:
             gate, run = threading.Event(), thread.run
 
             def gated() -> None:
-                gate.wait(WAIT_S)
+                gate.wait(TURN_S)
                 run()
 
             thread.run = gated
@@ -129,4 +130,4 @@ class _Gates:
         while self._waiting:
             thread, gate = self._waiting.pop(-1 if self._is_reversed else 0)
             gate.set()
-            self._join(thread, WAIT_S)
+            self._join(thread, END_S)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from second_zoo.specimen import FIFTH, MARKER, SEVENTH, SIXTH, THIRD, Specimen, read_specimens
+from second_zoo.specimen import EIGHTH, FIFTH, MARKER, SEVENTH, SIXTH, THIRD, Specimen, read_specimens
 from second_zoo.user_commands import KILLED, Answer, investigate, plain_truth
 from second_zoo.verdict import judge
 
@@ -25,6 +25,9 @@ LATEST = [one for one in read_specimens(folder=SIXTH) if one.kind != "peers" and
 # Of what differs from run to run the tick is one of several.
 SCRIPTED = [one for one in read_specimens(folder=SEVENTH) if not one.needs and (one.is_sound or len(one.tick) == 1)]
 SCRIPTED = [one for one in SCRIPTED if one.family != "parties_apart" and one.name != "tide_peers"]
+
+EIGHTH_SET = [one for one in read_specimens(folder=EIGHTH) if not one.needs and (one.is_sound or len(one.tick) == 1)]
+EIGHTH_SET = [one for one in EIGHTH_SET if one.family != "peers_apart"]
 
 
 def named(name: str) -> Specimen:
@@ -76,6 +79,14 @@ def test_verify_is_right_about_the_sixth_set(specimen: Specimen, tmp_path: Path)
 @pytest.mark.seldom(0.15)
 def test_verify_is_right_about_the_seventh_set(specimen: Specimen, tmp_path: Path) -> None:
     """As of the second set; its author confirmed the truth by plain loops that are not kept here."""
+    assert_verify_tells(specimen, tmp_path)
+
+
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("specimen", EIGHTH_SET, ids=lambda specimen: specimen.name)
+@pytest.mark.seldom(0.15)
+def test_verify_is_right_about_the_eighth_set(specimen: Specimen, tmp_path: Path) -> None:
+    """As of the seventh set."""
     assert_verify_tells(specimen, tmp_path)
 
 
@@ -140,6 +151,14 @@ def test_the_seventh_set_is_as_large_as_its_page_says() -> None:
     assert (len(defects), len(sound)) == (36, 20)
     assert all(one.kind == "scripted" and one.recorded and one.asked for one in scripted)
     assert not {one.name for one in scripted} & {one.name for one in read_specimens(folder=SIXTH)}
+
+
+def test_the_eighth_set_is_as_large_as_its_page_says() -> None:
+    """32 defects and 18 sound programs; each has its commands."""
+    eighth = read_specimens(folder=EIGHTH)
+    defects, sound = ([one for one in eighth if one.is_sound is kind] for kind in (False, True))
+    assert (len(defects), len(sound)) == (32, 18)
+    assert all(one.kind == "scripted" and one.recorded and one.asked for one in eighth)
 
 
 def test_the_markers_of_lines_are_not_in_what_is_recorded(tmp_path: Path) -> None:

@@ -40,4 +40,10 @@ FAMILIES = {
     "numbas_own": "compiled with numba",
     "program_around": "changes between steps",
     "parties_apart": "two peers",
+    "memory_elsewhere": "memory outside of the object",
+    "load_forgets": "`save` and `load` with a mistake",
+    "read_from_outside": "clocks, chance, addresses, threads, files, variables",
+    "numba_compiled": "compiled with numba",
+    "code_around": "changes between steps",
+    "peers_apart": "two peers",
 }

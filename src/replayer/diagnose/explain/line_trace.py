@@ -32,6 +32,7 @@ from replayer.diagnose.explain.step_trace import (
 )
 from replayer.diagnose.explain.value_hash import Digester, attributes_of, is_cache, is_data, text_of
 from replayer.diagnose.explain.values.attributes_before import Before
+from replayer.diagnose.explain.values.class_data import is_kept, kept_by_classes
 from replayer.diagnose.explain.values.compiled_globals import compiled_globals
 from replayer.diagnose.explain.values.named_functions import NamedMethods, is_compared, is_function
 from replayer.diagnose.explain.values.value_parts import TOTAL_MAX, has_parts, order_text, parts_of
@@ -310,10 +311,9 @@ class LineTracer:
             number = self._objects.setdefault(id(owner), (len(self._objects), owner))[0]
             self._owners[f"o{number}"] = owner
             values |= {f"o{number}:{name}": value for name, value in attributes.items() if is_data(value)}
-            for cls in type(owner).__mro__[:-1]:
-                for name, value in vars(cls).items():
-                    if _is_kept(name, value) or is_cache(value):
-                        values[f"c{cls.__qualname__}:{name}"] = value
+            values |= kept_by_classes(type(owner))
+        elif isinstance(owner, type) and is_users(owner.__module__):  # A method of the class.
+            values |= kept_by_classes(owner)
         module = frame.f_globals.get("__name__", "")
         values |= {f"g:{module}:{name}": frozen for name, frozen in compiled_globals(frame).items()}
         for name in code.co_names:
@@ -329,7 +329,7 @@ class LineTracer:
                 values[f"g:{module}:{name}"] = [one.__qualname__ for one in registered_classes(value)]
             if isinstance(value, type) and value.__module__ == module:
                 for inner, member in vars(value).items():
-                    if _is_kept(inner, member):
+                    if is_kept(inner, member):
                         values[f"c{value.__qualname__}:{inner}"] = member
         reached = [*(attributes.values() if isinstance(attributes, dict) else ()), *frame.f_locals.values()]
         for kind in {type(value) for value in reached}:
@@ -386,11 +386,6 @@ def _value_of_word(frame: FrameType, word: str) -> Any:
     for attribute in attributes:
         value = attributes_of(value).get(attribute)
     return value
-
-
-def _is_kept(name: str, value: Any) -> bool:
-    """Return True if a class keeps data under a name."""
-    return is_data(value) and not name.startswith("__") and not hasattr(value, "__get__")
 
 
 def _is_yield(frame: FrameType) -> bool:

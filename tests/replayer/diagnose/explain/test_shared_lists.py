@@ -72,6 +72,29 @@ class Meeting:
     def load(self, saved):
         self.score, (version, words) = json.loads(saved)
         self.random.setstate((version, tuple(words), None))
+
+
+class Ticket:
+    printed = 0
+
+    @classmethod
+    def stamped(cls):
+        cls.printed += 1
+        return cls.printed  # Stamps
+
+
+class Kitchen:
+    def __init__(self):
+        self.numbers = []
+
+    def step(self, inputs):
+        self.numbers.append(Ticket.stamped())
+
+    def save(self):
+        return json.dumps(self.numbers).encode()
+
+    def load(self, saved):
+        self.numbers = json.loads(saved)
 """
 
 
@@ -111,3 +134,11 @@ def test_the_line_that_draws_is_named_not_the_one_that_passes_the_generator(expl
     cause = explained("Meeting", 4)["cause"]
     assert (cause["kind"], cause["line"]) == ("outside", line_of("Draws"))
     assert "second number of a pair from gauss()" in json.dumps(cause["outside"])
+
+
+def test_a_count_of_a_class_is_read_by_a_method_of_the_class(explained: Any) -> None:
+    """By the name cls."""
+    cause = explained("Kitchen", 4)["cause"]
+    assert cause["kind"] == "outside"
+    assert cause["line"] in (line_of("Stamps") - 1, line_of("Stamps"))
+    assert cause["outside"][0]["name"].endswith("Ticket.printed")

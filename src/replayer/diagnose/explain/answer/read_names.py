@@ -35,7 +35,8 @@ class ReadNames(AlignedLines):
             yield f"o{record.owner}:{attribute}"
             yield from (f"c{name}:{attribute}" for name in self._classes(attribute))
         elif dot:
-            yield from (f"c{name}:{attribute}" for name in self._classes(attribute) if name.endswith(base))
+            classes = self._classes(attribute)
+            yield from (f"c{name}:{attribute}" for name in classes if name.endswith(base) or base == "cls")
             yield f"f{record.frame}:{base}"
             yield f"g:{record.module}:{base}"
             objects = [name for name in self._alignment.names() if name[0] == "o" and name.endswith(f":{attribute}")]
