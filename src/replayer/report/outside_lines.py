@@ -13,6 +13,7 @@ from replayer.diagnose.explain.trace_step import NOT_REPEATABLE
 
 _READS_SHOWN = 12
 _NAMES_SHOWN = 6
+_ARITHMETIC = ("NPY_", "OPENBLAS", "OMP_", "MKL_", "NUMBA_")  # Of these the operation says more.
 _MARKS = {DIFFERS: "!", LATER: "!", EQUAL: "-"}
 
 
@@ -54,7 +55,9 @@ def _recorded_variables(explanation: Explanation) -> str | None:
     )
     if not changed.environment or not is_now or changed.start is not None or changed.code is not None:
         return None
-    if explanation.cause is not None and explanation.cause.kind not in ("alone", "unseen", "line", "branch"):
+    kind = None if explanation.cause is None else explanation.cause.kind
+    is_arithmetic = any(name.startswith(_ARITHMETIC) for name in changed.environment)
+    if kind not in (None, "alone", "unseen", "line", "branch") and (kind != "operation" or is_arithmetic):
         return None
     shown = [
         f"{name} ({'not set' if value is None else value} in the recording)"

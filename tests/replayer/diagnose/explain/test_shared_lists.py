@@ -122,6 +122,7 @@ def line_of(comment: str) -> int:
     return next(number for number, text in enumerate(BELTS.splitlines(), 1) if text.endswith(f"# {comment}"))
 
 
+@pytest.mark.seldom(0.3)
 def test_a_list_of_two_objects_is_joined_by_the_name_that_load_set(explained: Any) -> None:
     """The first name of the list is one that no save() has: joined with that, the list would be empty."""
     cause = explained("Factory", 1)["cause"]
@@ -129,6 +130,7 @@ def test_a_list_of_two_objects_is_joined_by_the_name_that_load_set(explained: An
     assert cause["function"] == "Factory.load"
 
 
+@pytest.mark.seldom(0.3)
 def test_the_line_that_draws_is_named_not_the_one_that_passes_the_generator(explained: Any) -> None:
     """With what differs of the generator."""
     cause = explained("Meeting", 4)["cause"]
@@ -136,6 +138,7 @@ def test_the_line_that_draws_is_named_not_the_one_that_passes_the_generator(expl
     assert "second number of a pair from gauss()" in json.dumps(cause["outside"])
 
 
+@pytest.mark.seldom(0.3)
 def test_a_count_of_a_class_is_read_by_a_method_of_the_class(explained: Any) -> None:
     """By the name cls."""
     cause = explained("Kitchen", 4)["cause"]

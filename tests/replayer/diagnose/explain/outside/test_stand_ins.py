@@ -147,6 +147,7 @@ def test_threads_end_in_the_order_of_the_set(programs: Any) -> None:
     assert first["tasks"][2].startswith("ValueError")
 
 
+@pytest.mark.seldom(0.15)
 @pytest.mark.parametrize(("name", "depends"), [("Threads", True), ("SoundThreads", False)])
 def test_the_order_of_threads_is_named_where_the_state_depends_on_it(
     programs: Any, capsys: pytest.CaptureFixture[str], name: str, *, depends: bool
