@@ -50,7 +50,15 @@ from second_zoo.user_commands import Answer, investigate, plain_truth  # noqa: E
 from second_zoo.verdict import Verdict, judge  # noqa: E402
 
 PAGE = ROOT / "docs" / "findings.md"
-SETS = {"second": SECOND, "third": THIRD, "fourth": FOURTH, "fifth": FIFTH, "sixth": SIXTH, "seventh": SEVENTH, "eighth": EIGHTH}
+SETS = {
+    "second": SECOND,
+    "third": THIRD,
+    "fourth": FOURTH,
+    "fifth": FIFTH,
+    "sixth": SIXTH,
+    "seventh": SEVENTH,
+    "eighth": EIGHTH,
+}
 LATER_HEADING = "## Asked again after later mending"  # Written by hand; it stays at the end of the page.
 THIRD_HEADING = "## A third set, written later"
 FOURTH_HEADING = "## A fourth set"
