@@ -6,11 +6,12 @@ import re
 import sys
 from collections.abc import Sequence
 from contextlib import redirect_stdout
+from pathlib import Path
 from typing import Annotated, TypeGuard
 
 from cyclopts import Parameter
 
-from recorder.console.argument_types import LocalPath, Whole
+from recorder.console.argument_types import Whole
 from recorder.console.output import print_json
 from recorder.exit_codes import DIFFERS, SAME, UsageError
 from recorder.location.tape_location import Location
@@ -58,7 +59,7 @@ def explain(
     tick: Whole | None = None,
     sim: Sim = None,
     env: Annotated[list[str] | None, Parameter(name="--env", negative="")] = None,
-    code: Annotated[LocalPath | None, Parameter(name="--code")] = None,
+    code: Annotated[Path | None, Parameter(name="--code")] = None,
     other: Annotated[OtherParty | None, Parameter(name="*")] = None,
     as_json: Json = False,
 ) -> int:
@@ -124,13 +125,8 @@ def explain(
         print_json(explanation_facts(path, explanation))
     else:
         first_line.print("\n".join(map(plain_text, _lines(path, explanation))))
-    return _code_of(explanation)
-
-
-def _code_of(explanation: Explanation) -> int:
-    if not explanation.agrees:
-        return DIFFERS
-    return STATUS_CODES[explanation.report.status] if explanation.report is not None else SAME
+    status = STATUS_CODES[explanation.report.status] if explanation.report is not None else SAME
+    return status if explanation.agrees else DIFFERS
 
 
 def _source(path: Location, tick: int | None) -> tuple[Location, int | None]:
@@ -166,7 +162,7 @@ def _changes(words: list[str]) -> dict[str, str | None]:
 
 def _lines(path: Location, explanation: Explanation) -> list[str]:
     if explanation.tick is None:
-        return [*_proved_lines(path, explanation.report), *(f"note: {note}" for note in explanation.notes)]
+        return [*_proved_lines(path, explanation.report), *_notes(explanation)]
     tick = f"{explanation.tick:,}"
     if explanation.pair is not None:
         lines = [f"{path}: tick {tick} differs between two variants", *_field_lines(explanation), ""]
@@ -202,7 +198,7 @@ def _lines(path: Location, explanation: Explanation) -> list[str]:
         lines.append(f"  {letters.get(id(outcome), '-')}  {_variant_text(explanation, outcome)}")
     if explanation.pair is not None and not any(map(explanation.is_recorded, explanation.pair)):
         lines.append(f"  none of them gives the recorded hash, {explanation.recorded_hash:016x}")
-    return lines + [f"note: {note}" for note in explanation.notes]
+    return lines + _notes(explanation)
 
 
 def _same_text(explanation: Explanation) -> str:
@@ -243,6 +239,10 @@ def _tested_block(explanation: Explanation) -> list[str]:
     marks = {True: "!", False: "-", None: "?"}
     heading = ["  tested:"] if explanation.tested else []
     return heading + [f"    {marks[one.suspicious]} {one.cause}: {one.found}" for one in explanation.tested]
+
+
+def _notes(explanation: Explanation) -> list[str]:
+    return [f"note: {note}" for note in explanation.notes]
 
 
 def _field_lines(explanation: Explanation) -> list[str]:

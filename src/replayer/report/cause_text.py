@@ -15,6 +15,7 @@ _FIXED = {
     "version": "this line reads a value that is not in the state, and that differed before it ran",
     "unseen": "after this line a value differs; the cause is not known, since not all that the line reads was seen",
     "split": "load() makes two objects of one; joined again before the step, they give in B the state of A",
+    "joined": "load() makes one object of two; made two again before the step, they give in B the state of A",
     "alone": "only one of the two runs this line",
     "depth": (
         "how deep the stack is when the step is called: run from two depths, four times each, it gives the same state from "

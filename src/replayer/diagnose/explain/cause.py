@@ -65,6 +65,7 @@ class Cause:
             over a set with the same members in another order), "load" (load() did not give back what the step reads),
             "alone" (only one of the two runs this line, before any that both run), "depth" (it is in a try that catches a RecursionError, and where that arises depends on how deep the stack is),
             "split" (load() made two objects of one there; where they are joined again, the step gives the same state),
+            "joined" (load() made one object of two there; where they are two again, the step gives the same state),
             "line" (it gave different values, and of those that it reads none was seen to differ) or "unseen" (as "line",
             but what it reads was not all seen, or it calls nothing that could give other values: the cause is before it).
         place: of the line; of a "load", of the line of load() if that is known, else of the line that reads it.

@@ -31,7 +31,7 @@ from replayer.diagnose.explain.outside.import_reads import noting_variables
 from replayer.diagnose.explain.outside.replaced_files import replace_files
 from replayer.diagnose.explain.step_trace import snapshot_from_plain, snapshot_to_plain
 from replayer.diagnose.explain.trace_step import Result, TracedStep, trace_step, trace_step_in
-from replayer.diagnose.explain.values.joined import join_names
+from replayer.diagnose.explain.values.joined import join_names, separate_names
 from replayer.diagnose.explain.values.layouts import ORDERS, put_in_order
 from replayer.diagnose.explain.values.loaded_lines import loaded_values
 from replayer.diagnose.explain.values.process_settings import set_process_settings
@@ -264,17 +264,24 @@ def _prepared(tape: Tape, load: Load, job: dict[str, Any], start: int | None) ->
         raise _NotReachedError(" ".join(str(error).split())) from error
     if cursor.state.hash() != before.hash():
         raise _NotReachedError(f"its state at tick {tick - 1:,} is not the recorded one")
+    _change(cursor.simulation, job)
+    return cursor
+
+
+def _change(simulation: Simulation, job: dict[str, Any]) -> None:
+    """Make the changes of the variant that is tested, before the step."""
     set_process_settings(job["settings"])
     if any(name in ORDERS for name in job["settings"]):
-        put_in_order(cursor.simulation, job["settings"])
+        put_in_order(simulation, job["settings"])
     if job["joined"]:
-        join_names(cursor.simulation, [(first, second) for first, second in job["joined"]])
+        join_names(simulation, [(first, second) for first, second in job["joined"]])
+    if job["separated"]:
+        separate_names(simulation, [(first, second) for first, second in job["separated"]])
     if "replaced" in job:
         missing, times_ns, folder = job["replaced"]
-        is_own = OwnCode(cursor.simulation)
+        is_own = OwnCode(simulation)
         replace_files(missing, times_ns, Path(folder), is_own)
         use_stand_ins(job["stands_in"], is_own, job["number"])
-    return cursor
 
 
 def _plain_of(step: TracedStep) -> dict[str, Any]:

@@ -74,6 +74,7 @@ class Variant:
         start: the tick from which an instance runs up to the bad tick; None for a fresh instance that is put into the
             state before it, negative for one that runs from tick 0 and is never restored.
         replaced: what is replaced of the outside world for the step; None for nothing.
+        separated: pairs of names that lead to one object, and shall lead to two; see answer/split_objects.py.
         joined: pairs of names that lead to two objects, and shall lead to one; see answer/split_objects.py.
     """
 
@@ -84,6 +85,7 @@ class Variant:
     settings: Mapping[str, Any] = attrs.field(factory=dict, hash=False)
     replaced: Replaced | None = None
     joined: tuple[tuple[str, str], ...] = ()
+    separated: tuple[tuple[str, str], ...] = ()
 
     @property
     def is_present(self) -> bool:
@@ -216,6 +218,7 @@ class VariantRunner:
             "code": variant.code,
         }
         job["settings"], job["joined"] = dict(variant.settings), [list(pair) for pair in variant.joined]
+        job["separated"] = [list(pair) for pair in variant.separated]
         if variant.replaced is not None:
             folder = tempfile.mkdtemp(dir=self._folder.name)
             job["replaced"] = [list(variant.replaced.missing), dict(variant.replaced.times_ns), folder]

@@ -19,6 +19,8 @@ BELTS = """
 import json
 import random
 
+import numpy as np
+
 
 class Station:
     def __init__(self, inbox, outbox):
@@ -95,6 +97,23 @@ class Kitchen:
 
     def load(self, saved):
         self.numbers = json.loads(saved)
+
+
+class Reef:
+    def __init__(self):
+        self.now, self.next = np.arange(6.0), np.zeros(6)
+
+    def step(self, inputs):
+        for place in range(1, 6):
+            self.next[place] = self.now[place] + self.now[place - 1]
+        self.now, self.next = self.next, self.now
+
+    def save(self):
+        return {"now": self.now.copy()}
+
+    def load(self, saved):
+        self.now = saved["now"].copy()
+        self.next = self.now  # Joins
 """
 
 
@@ -145,3 +164,10 @@ def test_a_count_of_a_class_is_read_by_a_method_of_the_class(explained: Any) -> 
     assert cause["kind"] == "outside"
     assert cause["line"] in (line_of("Stamps") - 1, line_of("Stamps"))
     assert cause["outside"][0]["name"].endswith("Ticket.printed")
+
+
+@pytest.mark.seldom(0.3)
+def test_two_buffers_of_which_load_makes_one_are_two_again(explained: Any) -> None:
+    """The line of load() is named."""
+    cause = explained("Reef", 1)["cause"]
+    assert (cause["kind"], cause["line"]) == ("joined", line_of("Joins"))

@@ -1,4 +1,4 @@
-"""A test of what load() splits: the names that led to one object lead to one again, and the step runs once more."""
+"""A test of what load() splits or joins: names lead to one object again, or to two, and the step runs once more."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import attrs
 
 from replayer.diagnose.explain.answer.explanation import Explanation
 from replayer.diagnose.explain.cause import SourceLocation
-from replayer.diagnose.explain.values.identities import SPLIT
+from replayer.diagnose.explain.values.identities import JOINED, SPLIT
 from replayer.diagnose.explain.values.loaded_lines import LoadedValue
 from replayer.diagnose.explain.variants import Variant, VariantOutcome
 
@@ -17,21 +17,28 @@ Names = tuple[str, str]
 
 
 def with_joined(explained: Explanation, run: Run) -> Explanation:
-    """The explanation with load() as the cause, if B with joined objects gives the state of A. run: runs variants."""
+    """The explanation with load() as the cause, if B with joined or separate objects gives the state of A. run: runs variants."""
     cause, pair = explained.cause, explained.pair
-    names = tuple(one.names for one in explained.identities if one.how == SPLIT)
     loaded = pair[1].step.loaded if pair is not None and pair[1].step is not None else []
-    if cause is None or pair is None or not names or cause.kind not in ("unseen", "outside", "line", "identity"):
+    if cause is None or pair is None or cause.kind not in ("unseen", "outside", "line", "identity"):
         return explained
-    for joined in dict.fromkeys((names, _to_the_last(names))):
-        variant = attrs.evolve(pair[1].variant, label="now, with joined objects", joined=joined)
-        if [one.result for one in run([variant], [variant.start])] == [pair[0].result]:
-            break
-    else:
-        return explained
-    place = _line_that_split(names, loaded)
-    kind = attrs.evolve(cause, kind="split", place=place or cause.place, value=None, outside=[], loaded_at=None, way=[])
-    return attrs.evolve(explained, cause=kind)
+    second = pair[1].variant
+    split, one = (tuple(each.names for each in explained.identities if each.how == how) for how in (SPLIT, JOINED))
+    tests = [("split", attrs.evolve(second, joined=names)) for names in dict.fromkeys((split, _to_the_last(split)))]
+    tests += [("joined", attrs.evolve(second, separated=names)) for names in dict.fromkeys((one, _turned(one)))]
+    for kind, variant in tests:
+        if not (variant.joined or variant.separated):
+            continue
+        labelled = attrs.evolve(variant, label=f"now, with {'joined' if variant.joined else 'separate'} objects")
+        if [each.result for each in run([labelled], [variant.start])] == [pair[0].result]:
+            place = _line_that_split(variant.joined or variant.separated, loaded) or cause.place
+            told = attrs.evolve(cause, kind=kind, place=place, value=None, outside=[], loaded_at=None, way=[])
+            return attrs.evolve(explained, cause=told)
+    return explained
+
+
+def _turned(names: Sequence[Names]) -> tuple[Names, ...]:
+    return tuple((second, first) for first, second in names)
 
 
 def _to_the_last(names: Sequence[Names]) -> tuple[Names, ...]:
@@ -50,4 +57,8 @@ def _line_that_split(names: Sequence[Names], loaded: Sequence[LoadedValue]) -> S
         own = [line for line in found if line.function.endswith("load")]
         if own or found:
             return max(own or found, key=lambda line: line.line)
+    named = {value.path: value.line for value in loaded if not value.text}  # Equal values show no change.
+    found = [named[path] for pair in names for name in pair if (path := f".{name.partition('.')[2]}") in named]
+    if found:
+        return max(found, key=lambda line: line.line)
     return None
