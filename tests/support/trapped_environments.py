@@ -208,6 +208,20 @@ class KeepsProcessId(Unsavable):
         self.client.heat = os.getpid()
 
 
+class KeepsProcessIdFirst(Heats):
+    """The first episode has the id of the process; later ones have not, and restore a wrong count."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.client = Engine()
+        self.client.heat = os.getpid()
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        if seed:
+            self.client.heat = 0
+        return super().reset(seed=seed, options=options)
+
+
 class Connection:
     """A connection of one process to a service, which its end closes, as the client of a physics server does."""
 

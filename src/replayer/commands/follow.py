@@ -21,6 +21,7 @@ from replayer.desync.object_diff import named_fields
 from replayer.follow.idle_wait import Waiting
 from replayer.follow.tail import POLL_S
 from replayer.follow.url_tail import URL_POLL_S
+from replayer.report.report_text import unrepeated_text
 from replayer.timeline.live_verify import IntervalCheck, LiveVerifier
 from replayer.value_text import plain_text, tick_range
 
@@ -117,6 +118,7 @@ def check_facts(check: IntervalCheck) -> dict[str, Any]:
         "phase": None if finding is None else finding.place.phase,
         "note": None if finding is None else finding.note,
         "problem": check.problem,
+        "not_repeated": check.not_repeated,
         "dump": None if check.dump_path is None else str(check.dump_path),
     }
 
@@ -131,7 +133,8 @@ def _lines(check: IntervalCheck) -> list[str]:
     ticks = tick_range(check.first_tick, check.last_tick)
     head = f"the recording is at tick {check.head_tick:,}"
     if check.finding is None:
-        return [f"{ticks}: {check.problem or 'all match'}; {head}"]
+        unproved = "" if check.not_repeated is None else f"; {unrepeated_text(1, check.not_repeated)}"
+        return [f"{ticks}: {check.problem or f'all match{unproved}'}; {head}"]
     fields = ", ".join(_fields(check.finding))
     where = f" in {fields}" if fields else ""
     dump = f"; dump in {check.dump_path}" if check.dump_path is not None else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import tempfile
+import warnings
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,11 @@ from typing import Any
 import attrs
 
 from recorder.adapted.flight_recorder import begin_recording
-from recorder.errors import RecordingError, SimulationFailedError
+from recorder.errors import RecordingError, RecordingWarning, SimulationFailedError
 from recorder.storage.atomic_file import publish_file
 from replayer.playback.make_simulation import Factory
 from replayer.playback.mapped_simulation import with_field_map
-from replayer.report.report_text import print_report
+from replayer.report.report_text import print_report, unrepeated_text
 from replayer.tape.tape import Tape
 from replayer.timeline.verify import verify_tape
 
@@ -58,13 +59,19 @@ def compare_golden(
     """Verify a golden tape with the simulation as it is now, and compare the inputs; None if all is the same.
 
     field_map: a TOML file that tells how the fields of the tape are called now. Raises FileNotFoundError if there is no
-    such tape, FieldMapError for a map that does not fit, and as verify_tape does.
+    such tape, FieldMapError for a map that does not fit, and as verify_tape does. Warns of keyframes whose values prove nothing.
     """
     mapped = world if field_map is None else with_field_map(world, field_map, path)
     try:
         report = verify_tape(path, mapped)
     except SimulationFailedError as error:
         return Differs(error.tick, f"{path.name}: {error}")
+    if report.not_repeated is not None:
+        warnings.warn(
+            f"{path.name}: {unrepeated_text(report.unrepeated_keyframes, report.not_repeated)}",
+            RecordingWarning,
+            stacklevel=2,
+        )
     if not report.ok:
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):

@@ -85,7 +85,8 @@ def report_html(report: VerificationReport) -> str:
     if report.not_read:
         rows.append(("values that cannot be read", f"those of {', '.join(report.not_read)}"))
     if report.not_repeated is not None:
-        rows.append(("differed between two repeats of the same inputs", report.not_repeated))
+        count = counted(report.unrepeated_keyframes, "keyframe")
+        rows.append(("values prove nothing", f"at {count}: {report.not_repeated} differed between two repeats"))
     rows += [("other values", str(values)) for values in report.wrong_keyframes[:LOSSES_SHOWN]]
     rows += [("damaged", problem) for problem in report.problems[:LOSSES_SHOWN]]
     rows += [

@@ -72,6 +72,7 @@ def report_facts(report: VerificationReport) -> dict[str, Any]:
         "level": report.level,
         "not_read": list(report.not_read),
         "not_repeated": report.not_repeated,
+        "unrepeated_keyframes": report.unrepeated_keyframes,
         "notes": list(report.notes),
         "dump": str(report.dump_path) if report.dump_path is not None else None,
     }
@@ -171,17 +172,29 @@ def _wrong_keyframe_lines(report: VerificationReport) -> list[str]:
 
 def _proved_text(report: VerificationReport) -> str:
     count, not_read = report.proved_keyframes, ", ".join(report.not_read)
-    if report.not_repeated is not None:
-        return (
-            f"; values at keyframes prove nothing: {report.not_repeated} differed between two repeats of the same "
-            f"inputs (leave it out: ignore=[{report.not_repeated!r}])"
-        )
+    unrepeated = (
+        f"; {unrepeated_text(report.unrepeated_keyframes, report.not_repeated)}"
+        if report.not_repeated is not None
+        else ""
+    )
     if count:
         unread = f", as far as they can be read (not those of {not_read})" if not_read else ""
-        return f"; {counted(count, 'keyframe')} {'restores' if count == 1 else 'restore'} its values{unread}"
+        return (
+            f"; {counted(count, 'keyframe')} {'restores' if count == 1 else 'restore'} its values{unread}{unrepeated}"
+        )
+    if unrepeated:
+        return unrepeated
     if report.level == Level.INPUTS_ONLY.value:
         return "; at the level inputs_only that is what each step returned: no keyframe has a digest of other values"
     return ""
+
+
+def unrepeated_text(count: int, path: str) -> str:
+    """What is not known of keyframes whose values are not the recorded ones, where two repeats of the inputs differ, too."""
+    return (
+        f"the values at {counted(count, 'keyframe')} prove nothing: {path} differed between two repeats of the same inputs "
+        f"(leave it out: ignore=[{path!r}])"
+    )
 
 
 def _print_verified_part(path: Location, report: VerificationReport) -> None:

@@ -24,7 +24,7 @@ from replayer.playback.make_simulation import Factory
 from replayer.tape.tape import Tape
 from replayer.timeline.interval_processes import IntervalProcesses
 from replayer.timeline.intervals import Interval, IntervalResult, list_intervals, make_for_copies
-from replayer.timeline.verify import analysed_desync, unrepeated_value
+from replayer.timeline.verify import analysed_desync, unrepeated_values
 
 
 @attrs.frozen
@@ -38,6 +38,8 @@ class IntervalCheck:
         dump_path: the folder of its dump; None if there is none.
         problem: why some ticks could not be compared, or a keyframe does not restore what was recorded; None if all is
             well.
+        not_repeated: path of a value that differs between two repeats of the inputs before its keyframe, whose values are
+            not the recorded ones: it is not known whether the others are. None if there is none.
     """
 
     first_tick: int
@@ -46,6 +48,7 @@ class IntervalCheck:
     finding: Finding | None = None
     dump_path: Path | None = None
     problem: str | None = None
+    not_repeated: str | None = None
 
 
 class LiveVerifier:
@@ -100,22 +103,26 @@ class LiveVerifier:
         [result] = processes.verify([interval], lambda _: None)
         ticks = interval.place.tick, interval.final_tick, self.tape.last_tick
         if result.bad_tick is None:
-            return IntervalCheck(*ticks, problem=self._problem(result))
+            with forks_refused(processes.hazard):
+                problem, not_repeated = self._problem(result)
+            return IntervalCheck(*ticks, problem=problem, not_repeated=not_repeated)
         with forks_refused(processes.hazard):
             finding = analysed_desync(self.tape, self._world, result, tests_causes=True)
         dump_path, finding = keep_dump(self._dump_folder, self.tape, finding)
         return IntervalCheck(*ticks, finding, dump_path)
 
-    def _problem(self, result: IntervalResult) -> str | None:
+    def _problem(self, result: IntervalResult) -> tuple[str | None, str | None]:
+        """The problem of an interval without a bad tick; else the path of a value that no repeat of the inputs gives again."""
         problem = result.problem or result.keyframe_problem
         if problem is not None:
-            return str(problem)
+            return str(problem), None
         if result.values is None or result.values.proved:
-            return None
-        is_of_values = result.values.differing and not result.values.recaptured
-        if is_of_values and unrepeated_value(self.tape, self._world, result.interval) is not None:
-            return None
-        return f"the keyframe of tick {result.interval.place.tick:,} does not restore the recorded values"
+            return None, None
+        if result.values.differing and not result.values.recaptured:
+            [path] = unrepeated_values(self.tape, self._world, [result.interval])
+            if path is not None:
+                return None, path
+        return f"the keyframe of tick {result.interval.place.tick:,} does not restore the recorded values", None
 
     def close(self) -> None:
         """Close the tape."""

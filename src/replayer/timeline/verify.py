@@ -77,7 +77,8 @@ class VerificationReport(RenderedAsHtml):
         not_read: classes of objects whose restored values cannot be compared with the recorded ones.
         notes: what could not be found, because the process could not be forked.
         not_repeated: path of a value that differs between two repeats of the same inputs, at the level inputs_only, where
-            keyframes gave other values than recorded, which is then no evidence; None if there is none.
+            a keyframe gave other values than recorded, which is then no evidence; None if there is none.
+        unrepeated_keyframes: number of such keyframes. They are neither proved nor wrong.
     """
 
     status: str
@@ -95,6 +96,7 @@ class VerificationReport(RenderedAsHtml):
     not_read: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     not_repeated: str | None = None
+    unrepeated_keyframes: int = 0
 
     @property
     def ok(self) -> bool:
@@ -153,8 +155,10 @@ def verify_tape(
         problems += tally.problems(problems)
         problems += _log_problems(tape)
         with forks_refused(processes.hazard):
-            not_repeated = _unrepeated(tape, world, tally.wrong_keyframes) if first_bad is None else None
-            wrong_keyframes = _with_path(tape, world, tally.wrong_keyframes) if not_repeated is None else []
+            wrong, not_repeated = tally.wrong_keyframes, list[str]()
+            if first_bad is None:
+                wrong, not_repeated = _without_unrepeated(tape, world, wrong, jobs)
+            wrong_keyframes = _with_path(tape, world, wrong)
         dropped = sum(drop.last_tick - drop.first_tick + 1 for drop in tape.drops)
         return VerificationReport(
             "corrupt" if problems else tape.status,
@@ -171,7 +175,8 @@ def verify_tape(
             str(tape.meta.get("level", Level.EXACT.value)),
             tuple(sorted(tally.not_read)),
             (processes.note,) if processes.note is not None else (),
-            not_repeated,
+            not_repeated[0] if not_repeated else None,
+            len(not_repeated),
         )
 
 
@@ -300,22 +305,32 @@ def analysed_desync(tape: Tape, world: Factory | None, result: IntervalResult, *
     return finding
 
 
-def _unrepeated(tape: Tape, world: Factory | None, wrong: list[tuple[Interval, KeyframeValues]]) -> str | None:
-    """The path of a value that no repeat of the inputs gives again, if keyframes differ in nothing but values."""
-    if not wrong or not all(values.differing and not values.recaptured for _, values in wrong):
-        return None
-    return unrepeated_value(tape, world, wrong[0][0])
+_Wrong = list[tuple[Interval, KeyframeValues]]
 
 
-def unrepeated_value(tape: Tape, world: Factory | None, interval: Interval) -> str | None:
-    """The path of the first value that differs between two restores of the interval's keyframe, each in a process of its own.
+def _without_unrepeated(tape: Tape, world: Factory | None, wrong: _Wrong, jobs: int) -> tuple[_Wrong, list[str]]:
+    """The keyframes that are wrong, and of each other one the path of a value that no repeat of its inputs gives again."""
+    if tape.meta.get("level") != Level.INPUTS_ONLY.value:
+        return wrong, []
+    of_values = [interval for interval, values in wrong if values.differing and not values.recaptured]
+    paths: dict[int, str] = {}
+    for start in range(0, len(of_values), jobs):  # The values of so many keyframes are in memory.
+        asked_of = of_values[start : start + jobs]
+        for interval, path in zip(asked_of, unrepeated_values(tape, world, asked_of, jobs), strict=True):
+            if path is not None:
+                paths[interval.place.tick] = path
+    return [one for one in wrong if one[0].place.tick not in paths], list(paths.values())
+
+
+def unrepeated_values(tape: Tape, world: Factory | None, intervals: list[Interval], jobs: int = 1) -> list[str | None]:
+    """For each interval, the path of the first value that differs between two restores of its keyframe, in two processes.
 
     None if there is none, and at any other level than inputs_only: there a keyframe is restored by repeating inputs, and what
     is no function of them, such as the time, the id of the process or a generator without a seed, differs from the recorded
     value, also if no step reads it. Raises SimulationFailedError if the simulation raises; WorkerDiedError; WorkerStuckError.
     """
     if tape.meta.get("level") != Level.INPUTS_ONLY.value:
-        return None
+        return [None] * len(intervals)
 
     def restored(cursor: Cursor, interval: Interval) -> Any:
         # Made here: a copy of one that the parent made has its process and its time.
@@ -327,17 +342,17 @@ def unrepeated_value(tape: Tape, world: Factory | None, interval: Interval) -> s
         keeps = hook(restored(cursor, interval), KeepsValues)
         return None if keeps is None else keeps.kept_values()
 
-    [kept] = run_each(tape, world, [interval], 1, lambda _: None, keep)
+    made = run_each(tape, world, intervals, jobs, lambda _: None, keep)
+    kept = {interval.place.tick: values for interval, values in zip(intervals, made, strict=True)}
 
     def compare(cursor: Cursor, interval: Interval, _: Report) -> str | None:
-        compares = hook(restored(cursor, interval), ComparesValues)
-        return None if compares is None or kept is None else compares.value_difference(kept)
+        compares, values = hook(restored(cursor, interval), ComparesValues), kept[interval.place.tick]
+        return None if compares is None or values is None else compares.value_difference(values)
 
-    [path] = run_each(tape, world, [interval], 1, lambda _: None, compare)
-    return path
+    return list(run_each(tape, world, intervals, jobs, lambda _: None, compare))
 
 
-def _with_path(tape: Tape, world: Factory | None, wrong: list[tuple[Interval, KeyframeValues]]) -> list[KeyframeValues]:
+def _with_path(tape: Tape, world: Factory | None, wrong: _Wrong) -> list[KeyframeValues]:
     """The keyframes that restore other values; the first one with the path of a value, found with fresh simulations."""
     found = [values for _, values in wrong]
     if found and found[0].differing:

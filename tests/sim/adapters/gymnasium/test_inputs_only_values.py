@@ -18,7 +18,10 @@ import trapped_environments as traps
 import recorder
 import replayer
 from recorder.errors import RecordingWarning
+from recorder.exit_codes import SAME
 from recorder.processes.fork_call import in_a_copy
+from replayer.commands.main import main
+from replayer.regression.golden_tapes import compare_golden, record_golden
 from replayer.report.report_text import print_report
 from replayer.timeline.live_verify import LiveVerifier
 from replayer.timeline.verify import verify_tape
@@ -46,6 +49,13 @@ def recorded(tmp_path: Path, kind: Any, look: Callable[[Any], Any] = lambda _: N
     seen = play(env, 43, lambda: copy.deepcopy(look(inner)))
     env.close()
     return path, seen
+
+
+def code(command: list[str]) -> object:
+    """The exit code of replay."""
+    with pytest.raises(SystemExit) as ended:
+        main(command)
+    return ended.value.code
 
 
 def values(env: Any) -> Any:
@@ -176,9 +186,34 @@ def test_a_value_that_no_repeat_gives_again_accuses_nobody(tmp_path: Path, capsy
     report = verify_tape(path, world=kind)
     assert (report.ok, report.wrong_keyframes, report.not_repeated) == (True, [], named)
     print_report(path, report)
-    assert f"values at keyframes prove nothing: {named} differed between two repeats" in capsys.readouterr().out
+    said = f"prove nothing: {named} differed between two repeats"
+    assert f"all 44 ticks match the recording; the values at 8 keyframes {said}" in capsys.readouterr().out
+    sim = "trapped_environments:KeepsProcessId"
+    assert code(["follow", str(path), "--sim", sim]) == SAME
+    assert capsys.readouterr().out.count(said) == 8
+
+
+def test_a_golden_tape_warns_of_values_that_prove_nothing(tmp_path: Path) -> None:
+    """The test passes, since all ticks match, and does not do so silently."""
+    kind, path, options = traps.KeepsProcessId, tmp_path / "golden.tape", {"level": "inputs_only", "quiet": True}
+    in_a_copy(
+        lambda: {"tick": record_golden(path, kind, lambda env: play(env, 12), keyframe_interval_ticks=5, **options)}
+    )
+    with pytest.warns(RecordingWarning, match=r"golden.tape: the values at 2 keyframes prove nothing: .*client.heat"):
+        assert compare_golden(path, kind, lambda env: play(env, 12), keyframe_interval_ticks=5, **options) is None
+
+
+def test_a_value_that_no_repeat_gives_again_hides_no_wrong_keyframe(tmp_path: Path) -> None:
+    """Each keyframe is repeated: at tick 5 two repeats differ; at tick 10 they are equal, and not as recorded."""
+    kind = traps.KeepsProcessIdFirst
+    in_a_copy(lambda: {"path": str(recorded(tmp_path, kind)[0])})
+    path, named = tmp_path / "run.tape", "KeepsProcessIdFirst.client.heat"
+    report = verify_tape(path, world=kind)
+    assert (report.ok, report.not_repeated, report.unrepeated_keyframes) == (False, named, 1)
+    assert [one.tick for one in report.wrong_keyframes] == [10, 15, 20, 25, 30, 35, 40]
     checks = list(LiveVerifier(path, kind).poll())
-    assert [one.problem for one in checks] == [None] * len(checks)
+    assert [one.first_tick for one in checks if one.problem] == [one.tick for one in report.wrong_keyframes]
+    assert [one.first_tick for one in checks if one.not_repeated == named] == [5]
 
 
 def test_nothing_is_compared_before_the_first_reset(tmp_path: Path) -> None:
