@@ -173,8 +173,10 @@ def extract(
 
     with engine_pool(engine, jobs if jobs > 1 else None, other=pool) as found:
         place = found if found is not None else local_pool(jobs)
+        has_engine = found is not None and pool is None
+        processes = None if has_engine and jobs == 1 else jobs  # An engine has as many as its machines have processors.
         run = partial(
-            _extract, request, world, place, jobs, file_format, fps, progress, looking or (lambda _: None), command
+            _extract, request, world, place, processes, file_format, fps, progress, looking or (lambda _: None), command
         )
         return _extract_to(output, paths, run, append=append)
 
@@ -211,7 +213,7 @@ def _extract(
     request: Request,
     world: Factory | None,
     pool: Pool,
-    jobs: int,
+    jobs: int | None,
     file_format: str,
     fps: float | None,
     progress: Progress | None,
@@ -221,7 +223,7 @@ def _extract(
     output: Path | None,
     onto: Mapping[str, Any] | None,
 ) -> Extraction | StreamedDataset:
-    """Extract into the new folder output. onto: the manifest of the data set that the rows are added to afterwards."""
+    """Extract into the new folder output. jobs: the processes of the pool; None if they are not known. onto: the manifest of the data set that the rows are added to afterwards."""
     store = find_store(file_format)
     building = Building(output) if output is not None else None
     is_read_here = jobs == 1 and not any(
@@ -296,7 +298,7 @@ def _parts_done(
     building: Building,
     manifest: Mapping[str, Any],
     pool: Pool,
-    jobs: int,
+    jobs: int | None,
     progress: Progress | None,
     store: Store | None,
     onto: Mapping[str, Any] | None,

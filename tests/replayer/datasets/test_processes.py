@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ pytest.importorskip("pyarrow")
 import recorder
 import replayer
 from recorder.processes.inline_pool import InlinePool
-from recorder.processes.pool import Submission
+from recorder.processes.pool import Pool, Submission
 from replayer.datasets import plan
 from replayer.datasets.parts import run_parts
 
@@ -22,16 +23,24 @@ from small_worlds import Herd
 
 
 class CountingPool(InlinePool):
-    """A pool of this process, and the parts of each batch that it was given."""
+    """A pool of this process, and the parts of each batch that it was given. Also the engine that has it."""
 
     def __init__(self) -> None:
         object.__setattr__(self, "batches", list[list[Any]]())
+        object.__setattr__(self, "read", list[Any]())
+
+    def pool(self, workers: int | None = None) -> AbstractContextManager[Pool]:
+        """See Engine. workers: None for as many as there are processors."""
+        assert workers is None
+        return nullcontext(self)
 
     def submit(self, work: Any, items: Any, *, name: Callable[[Any], str], on_progress: Any = None) -> Submission[Any]:
         """Note the batches of parts, and work on them."""
         items = list(items)
         if items and isinstance(items[0], Sequence) and isinstance(items[0][0], plan.DatasetPart):
             self.batches.extend(items)  # type: ignore[attr-defined]
+        elif items and isinstance(items[0], Sequence):
+            self.read.extend(path for batch in items for path in batch)  # type: ignore[attr-defined]
         return super().submit(work, items, name=name, on_progress=on_progress)
 
 
@@ -113,3 +122,21 @@ def test_one_process_takes_more_of_an_environment_once_it_is_known_to_be_quick(
     assert (first, rest) == (short[0], sum(short[1:]))
     files = [sorted(path.read_bytes() for path in (tmp_path / name).rglob("*.parquet")) for name in ("short", "long")]
     assert files[0] == files[1]
+
+
+def test_an_engine_without_jobs_is_not_one_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has as many as its machines have processors: it reads the tapes too, and no batch is made longer for one process."""
+    gymnasium = pytest.importorskip("gymnasium")
+    paths = [tmp_path / f"{number}.tape" for number in range(6)]
+    for path in paths:
+        with recorder.record(gymnasium.make("CartPole-v1"), path, quiet=True) as env:
+            env.reset(seed=3)
+            for number in range(8):
+                env.step(number % 2)
+    monkeypatch.setattr(run_parts, "ENVIRONMENT_TAPES", 2)
+    monkeypatch.setattr(run_parts, "LONGER_S", 1e9)
+    engine = CountingPool()
+    replayer.extract(paths, tmp_path / "out", engine=engine)
+    read, batches = engine.read, engine.batches  # type: ignore[attr-defined]
+    assert read[: len(paths)] == paths
+    assert [len(batch) for batch in batches] == [2, 2, 2]

@@ -30,14 +30,14 @@ def run_parts(
     done: dict[int, PartRecord],
     keep: Callable[[PartRecord], None],
     pool: Pool,
-    jobs: int,
+    jobs: int | None,
     progress: Callable[[int, int], None] | None,
     ensure_columns: EnsureColumns | None,
 ) -> list[PartRecord]:
     """Run the parts that are not done; return the records of all.
 
     done: records by number, to which the others are added. keep: called with each of these. jobs: the processes of the
-    pool. progress: called with the ticks done and all ticks. ensure_columns: called with each table and its columns, to refuse them.
+    pool; None if they are not known. progress: called with the ticks done and all ticks. ensure_columns: called with each table and its columns, to refuse them.
     """
     waiting = [part for part in parts if part.number not in done]
     total = _ticks(parts)
@@ -88,10 +88,12 @@ def _name(task: Task, parts: Sequence[DatasetPart]) -> str:
     return f"extracted {task.sources[first.source].name} to {task.sources[last.source].name}"
 
 
-def part_batches(task: Task, parts: Sequence[DatasetPart], jobs: int, times: float = 1.0) -> list[list[DatasetPart]]:
+def part_batches(
+    task: Task, parts: Sequence[DatasetPart], jobs: int | None, times: float = 1.0
+) -> list[list[DatasetPart]]:
     """The parts that are run by one process, one after the other: as much work as a full part, but work for all processes.
 
-    Of environments as much as several full parts. jobs: the number of processes. times: so many times as much work.
+    Of environments as much as several full parts. jobs: the number of processes, if it is known. times: so many times as much work.
     """
     request = task.request
     kinds = {facts.kind for facts in task.environments}
@@ -101,7 +103,7 @@ def part_batches(task: Task, parts: Sequence[DatasetPart], jobs: int, times: flo
     is_of_environments = bool(kinds) and task.tables == task.settled_tables
     parts_max = times * (ENVIRONMENT_TAPES if is_of_environments else TAPES_TOGETHER)
     share_max = times * (ENVIRONMENT_PARTS if is_of_environments else 1)
-    if jobs > 1:
+    if jobs is not None and jobs > 1:
         total = sum(part.share for part in parts)
         share_max = min(share_max, max(total / (jobs * ROUNDS), min(1.0, total / jobs)))
     batches: list[list[DatasetPart]] = []
