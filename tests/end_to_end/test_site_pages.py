@@ -6,6 +6,7 @@ import importlib
 import inspect
 import re
 import sys
+import tomllib
 from collections import Counter
 from functools import cache
 from pathlib import Path
@@ -238,6 +239,15 @@ def test_the_reference_has_lines_of_code_from_the_pages(module: str, name: str, 
     assert name in found[1]
     assert "  #" not in found[1]
     assert page in (None, found[0].name)
+
+
+LISTS = tomllib.loads((ROOT / "tests/end_to_end/public_names.toml").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("module", sorted({*LISTS["public"], *LISTS["documented"]}))
+def test_every_public_name_has_an_example(module: str) -> None:
+    """A line of code of a page, which the tests run."""
+    assert [name for name in public_names(module) if example_of(module, name) is None] == [], "add it to docs/names.md"
 
 
 def test_the_glossary_defines_each_term_once() -> None:
