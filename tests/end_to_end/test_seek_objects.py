@@ -140,9 +140,9 @@ def test_values_as_json(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_path_that_does_not_exist(capsys: pytest.CaptureFixture[str]) -> None:
-    """The attributes are listed."""
+    """What the part that exists holds is told."""
     assert run(replayer.commands.main.main, "seek run.tape --tick 5 --field units[99]") == 2
-    assert capsys.readouterr().err == "error: no attribute or field 'units[99]'; the attributes are turn, units\n"
+    assert capsys.readouterr().err == "error: no attribute or field 'units[99]'; units has 30 items at tick 5\n"
 
 
 @pytest.mark.seldom(0.15)

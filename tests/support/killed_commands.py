@@ -14,6 +14,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 import uuid
 from collections.abc import Mapping, Sequence
@@ -51,7 +52,7 @@ class Slow(Walkers):
     """Walkers whose steps take a while."""
 
     def step(self, inputs: Any) -> None:
-        time.sleep(STEP_S)
+        threading.Event().wait(STEP_S)
         super().step(inputs)
 
 
@@ -259,7 +260,7 @@ def wait_while_running(call: _Call, seconds: float) -> None:
     """Let a call run for a while, or to its end."""
     end_s = time.monotonic() + seconds
     while not call.has_ended and time.monotonic() < end_s:
-        time.sleep(0.01)
+        threading.Event().wait(0.01)
 
 
 def kill(process: int) -> bool:

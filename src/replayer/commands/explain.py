@@ -105,7 +105,7 @@ def explain(
     factory = factory_of(sim)
     with ready_tape(path):
         pass  # Each variant reads it again.
-    first_line = FirstLine(path, quiet=as_json)
+    first_line = FirstLine(path, quiet=as_json or tick is not None)
     with (
         first_line.status("searching the bad tick") as show,
         reading(path),

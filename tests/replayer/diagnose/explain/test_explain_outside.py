@@ -17,7 +17,7 @@ import replayer.commands.main
 from recorder import Recorder
 from replayer.diagnose.explain.value_hash import Digester, text_of
 
-from oracle.command_lines import assert_one_line, run
+from oracle.command_lines import run
 
 BAD_TICK = 11  # The first tick after a keyframe, which does not hold hidden state.
 KEPT = '''
@@ -268,4 +268,6 @@ def test_a_failure_of_the_present_variant_has_no_label(capsys: Any) -> None:
 
     assert run(replayer.commands.main.main, "explain Raising.tape --sim kept_outside:Failing") == 2
     captured = capsys.readouterr()
-    assert_one_line(captured, "error: tick 5: the step raised RuntimeError: no more")
+    assert captured.out == "Raising.tape: tick 5\n"  # It stood there before the step was run again.
+    assert captured.err.startswith("error: tick 5: the step raised RuntimeError: no more")
+    assert captured.err.count("\n") == 1
