@@ -20,6 +20,7 @@ from replayer.diagnose.explain.answer.saved_changes import changed_before_save
 from replayer.diagnose.explain.answer.search_ends import (
     draws_from,
     first_difference,
+    hands_over,
     is_called_by_others,
     may_make_values,
     only_fetches,
@@ -90,7 +91,9 @@ class _BackwardSearch(ReadNames):
         cause = self._cause(*self._way[0], outside)
         for (item, _, origin), further in itertools.pairwise(self._way):
             inner, outer, statement = self._record(further[0]), self._record(item), self._statement(item)
-            only_passes = origin.kind == ARGUMENT and draws_from(cause)  # The function that is called draws.
+            only_passes = (
+                origin.kind == ARGUMENT and draws_from(cause) and hands_over(cause)
+            )  # The one that is called draws.
             if not (only_fetches(cause) or only_passes) or is_called_by_others(inner, outer, statement):
                 break
             cause = self._cause(*further, outside)

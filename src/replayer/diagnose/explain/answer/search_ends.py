@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 
 from replayer.diagnose.explain.align import DIVERGED, HERE, HIDDEN, Alignment, ValueOrigin
@@ -20,6 +21,21 @@ _ITERATING = {
     "tuple",
 }  # They make no values of objects.
 _DRAWN = re.compile(r"an? (?:iterator|generator|coroutine)\b|[A-Za-z_]\w*: ")  # Their texts, see value_hash.text_of.
+_TAKING = {
+    *_ITERATING,
+    "next",
+    "set",
+    "frozenset",
+    "dict",
+    "sum",
+    "max",
+    "min",
+    "any",
+    "all",
+    "map",
+    "filter",
+    "itertools.islice",
+}
 _ARITHMETIC = {"abs", "bool", "divmod", "float", "int", "len", "max", "min", "pow", "round", "sum"}
 
 
@@ -60,6 +76,19 @@ def _divergence(alignment: Alignment) -> tuple[str, ValueOrigin] | None:
 def draws_from(cause: Cause) -> bool:
     """Return True if all that a line reads from outside are generators and iterators: who draws from them makes values."""
     return cause.kind == "outside" and bool(cause.outside) and all(_DRAWN.match(one.first) for one in cause.outside)
+
+
+def hands_over(cause: Cause) -> bool:
+    """Return True if a line hands what it reads from outside to a function, as it is; ``next`` and the like take from it."""
+    text = cause.place.text
+    try:
+        tree = ast.parse(f"{text} pass" if text.endswith(":") else text)
+    except SyntaxError:  # Such as an elif.
+        return False
+    names = {one.name for one in cause.outside}
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) not in _TAKING]
+    given = [value for call in calls for value in (*call.args, *(keyword.value for keyword in call.keywords))]
+    return any(ast.unparse(value) in names for value in given)
 
 
 def only_fetches(cause: Cause) -> bool:

@@ -50,15 +50,12 @@ def _to_the_last(names: Sequence[Names]) -> tuple[Names, ...]:
 
 
 def _line_that_split(names: Sequence[Names], loaded: Sequence[LoadedValue]) -> SourceLocation | None:
-    """The line of load() that made the object of one of the two names; if that is not known, that set the name last."""
-    lines = {value.path: value.made_at or value.line for value in loaded if value.text}
+    """The last line of load() that made the object of one of the two names, or, if that is not known, that set the name."""
+    lines = {value.path: value.line for value in loaded if not value.text}  # Equal values show no change.
+    lines |= {value.path: value.made_at or value.line for value in loaded if value.text}
     for pair in names:
         found = [lines[path] for name in pair if (path := f".{name.partition('.')[2]}") in lines]
         own = [line for line in found if line.function.endswith("load")]
         if own or found:
             return max(own or found, key=lambda line: line.line)
-    named = {value.path: value.line for value in loaded if not value.text}  # Equal values show no change.
-    found = [named[path] for pair in names for name in pair if (path := f".{name.partition('.')[2]}") in named]
-    if found:
-        return max(found, key=lambda line: line.line)
     return None
