@@ -27,6 +27,7 @@ from recorder.storage.memory_limit import memory_budget
 from recorder.storage.read_ahead import ThreadedCopier
 from recorder.storage.remote.tape_folder import OpenedFile, TapeFolder
 
+READING = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # A pipe without a writer would let the caller wait without end.
 LISTINGS_MAX = 20  # A ring that turns over faster than its files are opened, as with a file a tick, is listed again.
 
 
@@ -42,8 +43,11 @@ class OpenFile:
     _descriptor = -1
 
     def __init__(self, path: Path) -> None:
-        """Raises OSError. A folder opens, too."""
-        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        """Raises OSError, also for a pipe, a socket or a device. A folder opens, too."""
+        self._descriptor = os.open(path, READING)
+        kind = os.fstat(self._descriptor).st_mode
+        if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):
+            raise OSError(errno.EINVAL, "expected a file, found a pipe, a socket or a device", str(path))
         self.progress = ScanProgress()
         self.journal_reader = JournalReader()
 
@@ -281,7 +285,7 @@ def is_locked(path: str | os.PathLike[str]) -> bool:
     """
     if isinstance(path, TapeUrl):
         return False
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    descriptor = os.open(path, READING)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
