@@ -81,6 +81,8 @@ class _Tasks:
         while self._waiting:
             future, task = self._waiting.pop(-1 if self._is_reversed else 0)
             self._ended[future] = None
+            if not future.set_running_or_notify_cancel():
+                continue  # Cancelled before its turn: a pool does not run it.
             try:
                 result = task()
             except BaseException as error:  # noqa: BLE001 - as a pool does

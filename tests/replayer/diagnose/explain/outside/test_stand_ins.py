@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +146,24 @@ def test_threads_end_in_the_order_of_the_set(programs: Any) -> None:
     assert first["tasks"][1:] == second["tasks"][1:]
     assert list(first["tasks"][1]) == [1, 2]
     assert first["tasks"][2].startswith("ValueError")
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_cancelled_task_is_not_run(number: int) -> None:
+    """It may be cancelled before its turn; what then asks for others is not disturbed."""
+
+    def ended() -> dict[str, Any]:
+        use_stand_ins(["threads"], lambda _: False, number)
+        ran: list[str] = []
+        with ThreadPoolExecutor(1) as pool:
+            first, other = pool.submit(ran.append, "first"), pool.submit(ran.append, "other")
+            is_cancelled = other.cancel()
+            first.result()
+        return {"ran": sorted(ran), "is_cancelled": is_cancelled, "says": other.cancelled()}
+
+    is_cancelled = bool(number)  # Only in the reverse order it had no turn yet.
+    ran = ["first"] if is_cancelled else ["first", "other"]
+    assert in_a_copy(ended) == {"ran": ran, "is_cancelled": is_cancelled, "says": is_cancelled}
 
 
 @pytest.mark.seldom(0.15)
