@@ -79,12 +79,11 @@ def between_steps(tape: Tape, tick: int) -> TestedCause | None:
     ]
     if named:
         return TestedCause(cause, f"changed {where}: {named[0]}, as the recorder saw live", suspicious=True)
-    later = dict(entry for entry in tape.outcome["between_steps"].get("later", []) if len(entry) == 2)
+    later = _later(tape.outcome["between_steps"])
     if tick in later:
+        place = later[tick]
         like = (
-            plain_text(str(changes[later[tick]][1]))
-            if 0 <= later[tick] < len(changes)
-            else "a value that the tape does not name"
+            plain_text(str(changes[place][1])) if 0 <= place < len(changes) else "a value that the tape does not name"
         )
         return TestedCause(cause, f"changed {where}: {like}, as the recorder saw live", suspicious=True)
     last = tape.outcome["between_steps"].get("last_tick")
@@ -103,6 +102,16 @@ def between_steps(tape: Tape, tick: int) -> TestedCause | None:
         "not compared: the tables of sets, the flags of arrays, equal objects in place of others"
     )
     return TestedCause(cause, found, suspicious=False)
+
+
+def _later(noted: dict[str, Any]) -> dict[int, int]:
+    """The changes after the listed ones: the tick, and the place of a listed one of the same value, or -1."""
+    found: dict[int, int] = {}
+    for entry in later if isinstance(later := noted.get("later"), list) else []:
+        match entry:
+            case [int(tick), int(place)]:
+                found[tick] = place
+    return found
 
 
 def is_of_recorder(tape: Tape) -> bool:

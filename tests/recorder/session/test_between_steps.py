@@ -6,7 +6,8 @@ import importlib
 import sys
 import warnings
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -329,6 +330,15 @@ def test_a_change_in_each_tick_is_told_of_late_ones_too() -> None:
         f"changed between tick {tick - 1} and {tick}, outside of the step: Camp.units[4].hp, as the recorder saw live"
         for tick in (18, 40)
     ]
+
+
+@pytest.mark.parametrize("later", [7, [5], [[18, "x"]], [["18", 0]], [[18, 0, 0]], None])
+def test_another_list_of_late_changes_is_no_list(later: Any) -> None:
+    """Of a tape that other software wrote: such entries tell nothing."""
+    noted = {"first_tick": 1, "count": 2, "changes": [[3, "Camp.units"]], "later": later}
+    found = between_steps_of(cast("Tape", SimpleNamespace(outcome={KEY: noted})), 18)
+    assert found is not None
+    assert found.suspicious is None
 
 
 def test_what_comes_after_the_first_steps_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
