@@ -97,6 +97,8 @@ def _import(spec: str, module_name: str) -> Any:
         raise ValueError(f"{spec}: {error}") from None
     except SyntaxError as error:
         raise ValueError(f"{spec}: {error.filename}, line {error.lineno}: {error.msg}") from None
+    except PermissionError as error:
+        raise ValueError(f"{spec}: {error.filename}: {error.strerror}") from None
     except SystemExit as error:
         failure = f"ended with sys.exit({'' if error.code is None else repr(error.code)})"
     except Exception as error:  # noqa: BLE001 - a user's module may raise anything when it is imported

@@ -57,7 +57,7 @@ def test_a_branch_is_an_ordinary_tape(capsys: pytest.CaptureFixture[str]) -> Non
     assert "  20 (40 to 60)  " in row
     assert "a branch of garden.tape at tick 40" in asked(capsys, "info way.tape")
     assert "ticks 45 to 60" in asked(capsys, f"find 'tick >= 45' way.tape {GARDEN}")
-    assert "at tick 45" in asked(capsys, f"who way.tape --field plants.energy --row 2 --at 45 --no-line {GARDEN}")
+    assert "at tick 45" in asked(capsys, f"who way.tape --field plants.energy --row 2 --tick 45 --no-line {GARDEN}")
     assert "ticks 45 to 50" in asked(capsys, f"cut way.tape --ticks 45..50 --exact -o part.tape {GARDEN}")
     assert run(replayer.commands.main.main, f"seek part.tape --tick 42 {GARDEN}") == 2
     assert_one_line(capsys.readouterr(), "the tape has ticks 45 to 50")  # Those before are not the parent's.
@@ -111,7 +111,7 @@ def test_objects_and_a_tick_that_other_code_does_not_reach(
     monkeypatch.syspath_prepend(tmp_path)
     out = asked(capsys, "branch battle.tape --at 20 -o a.tape --sim fury:Battle")
     assert "first different at tick 2" in out
-    line = "branch battle.tape --at 33 -o b.tape --sim fury:Battle"
+    line = "branch battle.tape --tick 33 -o b.tape --sim fury:Battle"
     assert run(replayer.commands.main.main, line) == 2
     assert_one_line(capsys.readouterr(), "name the simulation that was recorded with --parent-sim")
     assert not Path("b.tape").exists()

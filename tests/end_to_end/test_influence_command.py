@@ -44,7 +44,7 @@ def test_what_is_printed_says_what_was_tested(capsys: pytest.CaptureFixture[str]
         "  all others left out together: the same value",
         "  not tested: inputs that cancel each other in a group; --each leaves out every one alone",
     ]
-    text = asked(capsys, f"influence run.tape --field account --row 1 --at 20 {LEDGER}")
+    text = asked(capsys, f"influence run.tape --field account --row 1 --tick 20 {LEDGER}")
     assert "  tick 8, item 1, [1, 4]: without it 0" in text
     assert "not tested" not in asked(capsys, f"influence run.tape --field alarm --each {LEDGER}")
     text = asked(capsys, f"influence run.tape --field account --row 0 {LEDGER}", 1)

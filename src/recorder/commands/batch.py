@@ -32,6 +32,7 @@ from recorder.scenarios.shrink_batch import (
 )
 from recorder.scenarios.summary import ROWS_SHOWN, draw_survival, groups_of, summary_lines, survival_of
 from recorder.scenarios.sweep import Axis, read_axis, run_batch, sweep_jobs, with_tape
+from recorder.storage.atomic_file import make_folder
 from recorder.text import counted
 from sim.extras import missing_package
 from sim.scenario.scenario_file import Scenario, load_scenario
@@ -229,6 +230,7 @@ def _run(request: BatchRequest, *, as_json: bool) -> int:
         BatchFolder(request.folder).inspect(request.jobs)
     except ValueError as error:
         raise UsageError(str(error)) from None
+    make_folder(request.folder)  # A folder that may not be written is reported alone.
     if not as_json:
         say(
             f"{counted(len(request.jobs), 'run')} on {workers_text(request.engine, request.workers)} → {request.folder}"
@@ -277,7 +279,9 @@ def _reporting_if_stopped(request: BatchRequest, records: list[RunRecord], *, qu
     """Report the finished runs if a user interrupts or the disk fails. records: of the finished runs."""
     try:
         yield
-    except (KeyboardInterrupt, OSError):
+    except (KeyboardInterrupt, OSError) as error:
+        if not records and isinstance(error, PermissionError):
+            raise  # The same command cannot continue.
         if records and not quiet:
             for line in summary_lines(sorted(records, key=lambda record: record.index)):
                 say(line)

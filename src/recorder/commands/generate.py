@@ -24,6 +24,7 @@ from recorder.recording_options import KEYFRAME_INTERVAL_TICKS
 from recorder.runs.input_source import read_players
 from recorder.scenarios.batch import RunRecord, worker_count
 from recorder.scenarios.sweep import read_axis
+from recorder.storage.atomic_file import make_folder
 from recorder.text import counted
 
 DEFAULT_FOLDER = Path("runs")
@@ -84,6 +85,7 @@ def generate(
     )
     place = find_engine(engine)
     start_s = time.perf_counter()
+    make_folder(output)  # A folder that may not be written is reported alone.
     if not as_json:
         say(f"{counted(len(plan), 'run')} on {workers_text(place, jobs)} → {output}")
     records = _run(plan, output, jobs, place, quiet=as_json)

@@ -36,7 +36,7 @@ def branch(
     tape: TapePath,
     /,
     *,
-    at: Whole,
+    at: Annotated[Whole, Parameter(alias="--tick")],
     output: Annotated[LocalPath, Parameter(name=["--output", "-o"])],
     inputs: LocalPath | None = None,
     override: LocalPath | None = None,

@@ -38,7 +38,7 @@ def influence(
     row: str | None = None,
     entity: Annotated[int | None, Parameter(name="--id")] = None,
     id_column: str | None = None,
-    at: Whole = -1,
+    at: Annotated[Whole, Parameter(alias="--tick")] = -1,
     each: Annotated[bool, Parameter(name="--each", negative="")] = False,
     empty: str | None = None,
     lines: Positive = INPUTS_SHOWN,

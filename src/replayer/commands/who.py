@@ -30,7 +30,7 @@ def who(
     row: str | None = None,
     entity: Annotated[int | None, Parameter(name="--id")] = None,
     id_column: str | None = None,
-    at: Whole = -1,
+    at: Annotated[Whole, Parameter(alias="--tick")] = -1,
     times: Positive = 1,
     line: bool = True,
     as_json: Json = False,
