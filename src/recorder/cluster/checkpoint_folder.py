@@ -41,7 +41,12 @@ def part_name(checkpoint_id: str, worker: int) -> str:
 
 @attrs.frozen
 class WholeDiscovery:
-    """The result of a search: checkpoints, the last written first, and ignored files by path, with the reason."""
+    """The result of a search.
+
+    Attributes:
+        checkpoints: the complete ones, the last written first.
+        ignored: the reason why a file is not used, by its path.
+    """
 
     checkpoints: tuple[WholeCheckpoint, ...]
     ignored: Mapping[Path, str]

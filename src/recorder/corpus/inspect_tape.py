@@ -37,6 +37,7 @@ def glance(path: Path, listing: FolderListing | None = None) -> Run:
     """Describe a tape from its headers and index, without the quality of its inputs, and scores that it does not hold.
 
     listing: of the folder of the tape, if many of its tapes are described.
+    Raises nothing for a tape that cannot be read: its status is "unreadable", and its error the reason.
     """
     return _inspect(path, listing, lambda _, run: run)
 
@@ -45,7 +46,7 @@ def examine(path: Path, listing: FolderListing | None = None) -> Run:
     """Describe a tape with the quality of its inputs and the scores at the end of the run, by reading it.
 
     Scores that the tape does not hold come from its world, if it is installed; the last state is then re-simulated from
-    the nearest keyframe. listing: as in glance.
+    the nearest keyframe. listing, and a tape that cannot be read: as in glance.
     """
     return _inspect(path, listing, _examined)
 

@@ -148,7 +148,10 @@ class Fork:
         return subject_of(self._open())
 
     def step(self, inputs: Any = None) -> Any:
-        """Make a step; return what the simulation's step returned. inputs: in the form of the recorded ones."""
+        """Make a step; return what the simulation's step returned, and raise what it raises.
+
+        inputs: in the form of the recorded ones.
+        """
         simulation = self._open()
         result = (self._inner if self._saves_late else simulation).step(inputs)
         self.steps += 1

@@ -87,7 +87,10 @@ class StreamDifference:
 
 
 def draws_between(stream: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> Draws:
-    """Count the draws of a NumPy generator between two values of its ``bit_generator.state``."""
+    """Count the draws of a NumPy generator between two values of its ``bit_generator.state``.
+
+    stream: its name, for the result. Raises nothing: where the draws cannot be counted, the result has a note.
+    """
     kind = str(after.get("bit_generator"))
     if before.get("bit_generator") != kind:
         return Draws(stream, kind, None, note=f"a different generator: {before.get('bit_generator')} before")

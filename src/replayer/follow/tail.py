@@ -107,7 +107,7 @@ class Tail:
     def follow(self, *, poll_s: float = POLL_S, wait: Callable[[float], None] = time.sleep) -> Iterator[Seen]:
         """Yield the content of the tape and everything added to it, until the recording is closed.
 
-        wait: called with poll_s when there is nothing new.
+        poll_s: seconds between two looks. wait: called with poll_s when there is nothing new. Raises as poll does.
         """
         while True:
             new_items = self.poll()

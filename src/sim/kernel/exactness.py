@@ -9,13 +9,17 @@ from sim.kernel.hooks import HasLevel, hook
 
 
 class Level(enum.StrEnum):
-    """The guarantee that a load of a state gives."""
+    """The guarantee that a load of a state gives.
 
-    EXACT = "exact"  # Continuing after a load equals never having saved.
-    CANONICAL = (
-        "canonical"  # A load changes what follows, always in the same way: the live run also loads at keyframes.
-    )
-    INPUTS_ONLY = "inputs_only"  # There is no usable save: a load repeats the inputs since the last reset.
+    Attributes:
+        EXACT: continuing after a load equals never having saved.
+        CANONICAL: a load changes what follows, always in the same way: the live run also loads at keyframes.
+        INPUTS_ONLY: there is no usable save: a load repeats the inputs since the last reset.
+    """
+
+    EXACT = "exact"
+    CANONICAL = "canonical"
+    INPUTS_ONLY = "inputs_only"
 
 
 def level_of(simulation: Any) -> Level:

@@ -51,6 +51,9 @@ class Simulation(Protocol):
 
     ``step`` takes the state from tick t - 1 to tick t; it reads and writes ``state`` and nothing else that lasts.
     Optional members add features: see hooks.py.
+
+    Attributes:
+        state: all that a later step may read, apart from its inputs.
     """
 
     state: State
@@ -77,7 +80,10 @@ class SavedSimulation(Protocol):
 
 
 def run_phases(phases: Sequence[Phase], inputs: Any) -> None:
-    """Run the phases of one step in order: the complete body of ``step`` in a world with phases."""
+    """Run the phases of one step in order: the complete body of ``step`` in a world with phases.
+
+    inputs: of the tick, given to each phase. Raises what a phase raises; the phases after it have not run.
+    """
     for phase in phases:
         phase.run(inputs)
 

@@ -59,6 +59,9 @@ def view_rows(arena: Bytes, slot: Slot) -> Bytes:
 class Snapshot:
     """The complete state at one tick, in memory; it never changes.
 
+    ``snapshot["plants.energy"]`` is the field as a read-only array: of its shape, or (rows, *shape of one row) for a
+    column of a table, in its dtype; a blob is (bytes,) uint8. KeyError lists the existing fields.
+
     Attributes:
         layout: the locations of the fields.
         arena: (layout.size_bytes,) uint8, read-only.
@@ -89,26 +92,27 @@ class Snapshot:
         return f"<Snapshot of {len(self)} fields, {self.layout.size_bytes} bytes, hash {self.hash():016x}>"
 
     def count(self, name: str) -> int:
-        """The number of rows of the table, or of bytes of the blob, called name."""
+        """The number of rows of the table, or of bytes of the blob, called name. Raises KeyError."""
         return int(view_field(self.arena, self.layout.slots[COUNTS_FIELD])[self.layout.count_index[name]])
 
     def blob(self, name: str) -> bytes:
-        """The bytes of the blob called name."""
+        """The bytes of the blob called name. Raises KeyError, with the existing names."""
         return self[name].tobytes()
 
     def hash(self) -> int:
-        """The state hash, xxh3-64 (see hashing.py)."""
+        """The state hash, xxh3-64: 0 to 2**64 - 1 (see hashing.py)."""
         return hash_arena(self.layout, self.arena)
 
     def field_hashes(self) -> bytes:
-        """The lowest 16 bits of each field's hash, see hash_fields."""
+        """The lowest 16 bits of each field's hash: all high bytes, then all low ones, see hash_fields."""
         return hash_fields(field_memory(self.layout, self.arena))
 
 
 class State:
     """The state of a running simulation: an arena that a world reads and writes through views.
 
-    ``state["plants.energy"]`` is a view of the live rows. Take a new view in each phase, since the growth of a table
+    ``state["plants.energy"]`` is a view of the live rows: (rows, *shape of one row), in the field's dtype; of a field
+    outside of tables, the whole array. Take a new view in each phase, since the growth of a table
     replaces it. Writes through a view are plain NumPy. A world that records by marks calls ``mark`` for the rows that
     it wrote, or writes with ``set``, which marks only the rows that changed.
 
@@ -181,15 +185,15 @@ class State:
         return f"<State of {len(self)} fields, {self.layout.size_bytes} bytes>"
 
     def count(self, name: str) -> int:
-        """The number of rows in use of the table, or of bytes in use of the blob, called name."""
+        """The number of rows in use of the table, or of bytes in use of the blob, called name. Raises KeyError."""
         return int(self._counts[self._count_index[name]])
 
     def blob(self, name: str) -> bytes:
-        """The bytes of the blob called name."""
+        """The bytes of the blob called name. Raises KeyError, with the existing names."""
         return self[name].tobytes()
 
     def hash(self) -> int:
-        """The state hash, xxh3-64 over the complete arena (see hashing.py)."""
+        """The state hash, xxh3-64 over the complete arena: 0 to 2**64 - 1 (see hashing.py)."""
         return hash_bytes(self._bytes, self.layout.hash_seed)
 
     def field_hashes(self) -> bytes:
@@ -197,7 +201,7 @@ class State:
         return hash_fields(self._field_memory)
 
     def field_hash(self, name: str) -> int:
-        """The xxh3-64 of one field's bytes, unused capacity included."""
+        """The xxh3-64 of one field's bytes, unused capacity included: 0 to 2**64 - 1. Raises KeyError."""
         return hash_field(self.arena, _find_slot(self.layout, name))
 
     # --- writing

@@ -35,7 +35,14 @@ METHODS_SHOWN = 12  # Of an object without the step; more would fill the screen.
 
 @attrs.frozen
 class Fields:
-    """The attributes of an object that are its state, and the methods whose calls are ticks; see fields."""
+    """The attributes of an object that are its state, and the methods whose calls are ticks; see fields.
+
+    Attributes:
+        names: of the attributes that are the state; empty for all of them.
+        rng: names of the attributes that are random generators.
+        step: the name of the method that makes a step.
+        calls: names of further methods whose calls are ticks; None for ``reset``, if the object has it.
+    """
 
     names: tuple[str, ...]
     rng: tuple[str, ...]
