@@ -104,18 +104,53 @@ _FEW_VALUES = 24  # A field of up to this size is always printed in full.
 
 
 def picture(field: np.ndarray[Any, Any], width: int) -> list[str]:
-    """Draw a two-dimensional field as lines of text, darker where values are larger.
+    """Draw a map as lines of text, darker where values are larger.
 
-    field: (height, width), row 0 on top. width: characters in a line, at most; each character shows the mean of a
-    block of cells. A character is about twice as high as wide, and a block has twice as many rows as columns.
+    field: (height, width) numbers, row 0 on top; or colours, (height, width, 3 or 4) uint8, of which the brightness is drawn.
+    width: characters in a line, at most; each character shows the mean of a block of cells. A character is about twice as
+    high as wide, and a block has twice as many rows as columns. A mean that is not finite is "?".
     """
     shades = " ░▒▓█"
-    height_cells, width_cells = field.shape
+    cells = field[..., :3] @ BRIGHTNESS if field.ndim == COLOUR_AXES else field
+    height_cells, width_cells = cells.shape
     step = max(1, -(-width_cells // width))
     rows = range(0, height_cells, 2 * step)
     columns = range(0, width_cells, step)
-    means = np.array([[field[y : y + 2 * step, x : x + step].mean() for x in columns] for y in rows])
-    low, high = means.min(), means.max()
+    with np.errstate(invalid="ignore", over="ignore"):
+        means = np.array([[cells[y : y + 2 * step, x : x + step].mean() for x in columns] for y in rows], np.float64)
+    known = np.isfinite(means)
+    low, high = means.min(where=known, initial=np.inf), means.max(where=known, initial=-np.inf)
     scale = (len(shades) - 1) / (high - low) if high > low else 0.0
-    levels = np.ceil((means - low) * scale).astype(int)
-    return ["".join(shades[level] for level in line) for line in levels]
+    levels = np.ceil(np.where(known, means - (low if known.any() else 0.0), 0.0) * scale).astype(int)
+    return [
+        "".join(shades[level] if is_known else "?" for level, is_known in zip(line, of_line, strict=True))
+        for line, of_line in zip(levels, known, strict=True)
+    ]
+
+
+BRIGHTNESS = np.array([0.299, 0.587, 0.114])  # Of red, green and blue, as the eye weighs them (ITU-R BT.601).
+COLOUR_AXES = 3
+
+
+def colour_picture(colours: np.ndarray[Any, Any], width: int) -> list[str]:
+    """Draw a picture as lines for a terminal with 24-bit colours: each character shows two blocks, one above the other.
+
+    colours: (height, width, 3 or 4) uint8, row 0 on top; the fourth, how opaque a pixel is, is not shown. width: characters
+    in a line, at most; a block is a square of pixels in their mean colour.
+    """
+    height_pixels, width_pixels = colours.shape[:2]
+    step = max(1, -(-width_pixels // width))
+
+    def block(y: int, x: int) -> str:
+        red, green, blue = np.rint(colours[y : y + step, x : x + step, :3].mean(axis=(0, 1))).astype(int)
+        return f"{red};{green};{blue}"
+
+    lines = []
+    for y in range(0, height_pixels, 2 * step):
+        has_lower = y + step < height_pixels
+        cells = [
+            f"\x1b[38;2;{block(y, x)}{f';48;2;{block(y + step, x)}' if has_lower else ''}m▀"
+            for x in range(0, width_pixels, step)
+        ]
+        lines.append("".join(cells) + "\x1b[0m")
+    return lines

@@ -247,5 +247,11 @@ def _layers(path: Location, tick: int, sim: str | None) -> tuple[int, dict[str, 
         snapshot, world = run.state.snapshot(), world_of(run.tape)
         if world is not None and world.layers is not None:
             return reached, dict(world.layers(run.tape.meta["world"]["config"], snapshot))
-    fields = {name: snapshot[name] for name in snapshot if snapshot[name].ndim == 2}
-    return reached, {name: field for name, field in fields.items() if has_sides_of_map(field.shape)}
+    return reached, {name: snapshot[name] for name in snapshot if _is_map(snapshot[name])}
+
+
+def _is_map(field: Any) -> bool:
+    """Return True for numbers of two axes that are no list of places, and for a picture."""
+    from replayer.view.states.shown_layers import is_picture  # noqa: PLC0415 - only a plot of one tick needs it
+
+    return is_picture(field) or (field.ndim == 2 and field.dtype.kind in "biuf" and has_sides_of_map(field.shape))

@@ -81,8 +81,8 @@ def seek(
     output
         Write the complete state to this .npz file, one array per field.
     as_picture
-        Draw a map: the first --field that has two dimensions, in place of its numbers; without --field the first map
-        that replay view shows, such as that of the simulation's layers().
+        Draw a map: the first --field that has two dimensions or is a picture (height, width, 3 or 4) of uint8, in place
+        of its numbers; without --field the first map that replay view shows, such as that of the simulation's layers().
     as_json
         Print one JSON object.
     sim
@@ -124,10 +124,13 @@ def _print_more(
     lines += changed.lines(whole=all_rows) if changed is not None else []
     for line in [
         *(f"  {text}" for text in lines),
-        *(drawn.lines if drawn else ()),
-        *([f"  written: {output}"] if output is not None else []),
+        *(drawn.title if drawn else ()),
     ]:
         print_visible(line)
+    for line in drawn.lines if drawn else ():
+        print(line)  # Colours are escapes.
+    if output is not None:
+        print_visible(f"  written: {output}")
 
 
 def _go(run: Timeline, path: Location, *, quiet: bool, **where: int | None) -> SeekReport:

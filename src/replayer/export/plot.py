@@ -111,7 +111,10 @@ def _rates(ticks: npt.NDArray[Any], sums: npt.NDArray[Any]) -> tuple[npt.NDArray
 
 
 def draw_layers(layers: Mapping[str, npt.NDArray[Any]], title: str) -> Figure:
-    """Maps, one per layer, each (height, width) with its own colour bar. Raises LookupError if there are none."""
+    """Maps, one per layer, each (height, width) with its own colour bar. Raises LookupError if there are none.
+
+    A layer of colours, (height, width, 3 or 4) uint8, is shown as it is, without a bar: its numbers are no scale.
+    """
     if not layers:
         raise LookupError("the state has no layers to draw as maps")
     column_count = min(3, len(layers))
@@ -120,12 +123,15 @@ def draw_layers(layers: Mapping[str, npt.NDArray[Any]], title: str) -> Figure:
     figure.suptitle(title)
     for place, (name, layer) in enumerate(layers.items()):
         axes = figure.add_subplot(row_count, column_count, place + 1)
+        axes.set_title(name, fontsize="small")
+        axes.tick_params(labelsize="x-small")
+        if layer.ndim == 3:
+            axes.imshow(layer, interpolation="nearest")
+            continue
         lowest = float(np.min(layer))
         limit = float(np.abs(layer).max()) or 1.0
         signed = {"cmap": "RdBu_r", "vmin": -limit, "vmax": limit}
         image = axes.imshow(layer, **(signed if lowest < 0 else {"cmap": "viridis"}), interpolation="nearest")
-        axes.set_title(name, fontsize="small")
-        axes.tick_params(labelsize="x-small")
         figure.colorbar(image, ax=axes, shrink=0.85)
     return figure
 

@@ -261,7 +261,7 @@ export class Maps {
   paintLegend(card, range) {
     const first = card.figures[0], isDifference = first.side === 2;
     const layer = this.layerOf(this.frames[this.sideOf(first)], card.name);
-    card.legendBox.hidden = layer?.kind === PICTURE;
+    card.legendBox.hidden = !layer || layer.kind === PICTURE; // Nothing drawn has no scale, nor have colours.
     const colours = table(isDifference ? 'difference' : this.state.map);
     if (card.colours !== colours) {
       card.colours = colours;
