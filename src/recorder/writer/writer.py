@@ -211,6 +211,8 @@ class Writer(TapeWrites):
     def _run(self) -> None:
         try:
             try:
+                if self._settings.sync_each_block:  # META first: each block tells what was durable before it.
+                    self._store(time.monotonic(), sync=True, urgent=False)
                 while self._work():
                     pass
             finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from waiting import wait_until
 
 from recorder import Recorder, UnreadableError, WriterFailedError
 from recorder.format.blocks.file_header import make_file_header
@@ -100,6 +101,18 @@ def files_without_failures(monkeypatch: pytest.MonkeyPatch) -> MemoryFiles:
     files = use_files(monkeypatch, MemoryFiles())
     run()
     return files
+
+
+def test_a_late_thread_changes_no_byte(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A deterministic tape is the same if the first keyframe waits before the writer's thread begins."""
+    punctual, begin = files_without_failures(monkeypatch), Writer._run
+
+    def begin_late(writer: Writer) -> None:
+        wait_until(lambda: bool(writer._handoff._items))
+        begin(writer)
+
+    monkeypatch.setattr(Writer, "_run", begin_late)
+    assert files_without_failures(monkeypatch).segments == punctual.segments
 
 
 def assert_is_an_intact_beginning(path: Path, data: bytes, whole: bytes) -> None:
