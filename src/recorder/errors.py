@@ -141,7 +141,7 @@ class DesyncError(RecordingError):
     """Re-simulating gave a different state than the recorded run had.
 
     Attributes:
-        tick: the first tick whose hash differs.
+        tick: the first tick whose hash differs; if finding has a latest_tick, that of another run.
         expected_hash: on the tape.
         actual_hash: of the re-simulated state.
         dump_path: the folder of the dump, or None if no dump was requested.
@@ -161,10 +161,13 @@ class DesyncError(RecordingError):
     def __str__(self) -> str:
         details = f"; {self.finding.note}" if getattr(self.finding, "note", None) else ""
         details += f"; dump in {self.dump_path}" if self.dump_path is not None else ""
-        return (
-            f"desync at tick {self.tick}: recorded hash {self.expected_hash:016x}, "
-            f"replayed {self.actual_hash:016x}{details}"
+        latest = getattr(self.finding, "latest_tick", None)
+        where = (
+            f"at tick {self.tick}"
+            if latest is None
+            else f"at or before tick {latest}; at tick {self.tick} of a later run"
         )
+        return f"desync {where}: recorded hash {self.expected_hash:016x}, replayed {self.actual_hash:016x}{details}"
 
 
 class PeerDesyncError(DesyncError):

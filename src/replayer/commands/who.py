@@ -14,6 +14,7 @@ from recorder.storage.os_errors import reading
 from recorder.visible_text import print_visible
 from replayer.commands.arguments import choose, ensure_states, factory_of, note_losses, note_version
 from replayer.commands.options import Json, Sim, TapePath
+from replayer.playback.cursor import MismatchError
 from replayer.report.last_write_text import write_facts, write_lines
 from replayer.search.last_write import LastWrite, WriteSearch
 from replayer.search.search_errors import ExpressionError
@@ -52,8 +53,8 @@ def who(
 
     A row is a place: another entity may be there at another tick. --id follows one.
 
-    Exit code: 0 found, 1 it never changed, 2 there is no such value, 3 not known,
-    since ticks that could change the answer cannot be reached.
+    Exit code: 0 found, 1 it never changed, or a desync, 2 there is no such value, 3 not
+    known, since ticks that could change the answer cannot be reached.
 
     Parameters
     ----------
@@ -104,8 +105,11 @@ def _ask(run: Timeline, value: AskedValue, tick: int, times: int, *, wants_line:
     """The last changes up to a tick, the latest first, until there is none before."""
     search, found = WriteSearch(run.tape, run.counted_cursor, value, run.lookup()), list[LastWrite]()
     for _ in range(times):
-        with progress_bar("looking back", tick - run.first_tick, quiet=quiet) as show:
-            found.append(search.last(tick, lambda done, _: show(done), wants_line=wants_line))
+        try:
+            with progress_bar("looking back", tick - run.first_tick, quiet=quiet) as show:
+                found.append(search.last(tick, lambda done, _: show(done), wants_line=wants_line))
+        except MismatchError as mismatch:
+            raise run.desync(mismatch) from None
         if found[-1].tick is None or found[-1].before is ABSENT:
             break
         tick = found[-1].tick - 1

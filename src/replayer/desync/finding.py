@@ -57,6 +57,8 @@ class Finding:
         place: the location of the divergence inside the tick, if the tape's frame has enough hashes.
         tested: causes that were tested.
         rerun_count: how often the interval was run again, each time with a fresh simulation.
+        latest_tick: a later tick, if the run that went wrong is known to differ at or before that one only: tick is the
+            first one of another run, which did not repeat it. None if tick is the first.
     """
 
     tick: int
@@ -74,6 +76,7 @@ class Finding:
     place: DesyncLocation = attrs.field(factory=DesyncLocation)
     tested: list[TestedCause] = attrs.field(factory=list)
     rerun_count: int = 0
+    latest_tick: int | None = None
 
     @property
     def compared_states(self) -> tuple[Snapshot, Snapshot] | None:

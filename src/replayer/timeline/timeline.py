@@ -360,7 +360,7 @@ class Timeline(AskedTimeline, BranchedTimeline, RenderedAsHtml, ShownAsPage):
         except MismatchError as mismatch:
             if (arrival := cursor.take_recorded(tick, tells=True)) is not None:
                 return arrival
-            raise self._desync(cursor, mismatch) from None
+            raise self.desync(mismatch, cursor) from None
         except (MemoryError, OSError, KeyboardInterrupt):
             self._forget(cursor)
             raise
@@ -376,12 +376,12 @@ class Timeline(AskedTimeline, BranchedTimeline, RenderedAsHtml, ShownAsPage):
         else:
             self._reader = None
 
-    def _desync(self, cursor: Cursor, mismatch: MismatchError) -> DesyncError:
-        """Find the first divergent tick up to the tick of the mismatch, and write a dump of it."""
+    def desync(self, mismatch: MismatchError, cursor: Cursor | None = None) -> DesyncError:
+        """Find the first divergent tick up to the tick of the mismatch, which cursor met, and write a dump of it."""
         from replayer.desync.dump.dump import keep_dump  # noqa: PLC0415 - a seek that arrives does not need it
-        from replayer.desync.finding import find_desync  # noqa: PLC0415
+        from replayer.timeline.divergence.first_divergence import first_divergence  # noqa: PLC0415
 
-        finding = find_desync(cursor, mismatch.tick, mismatch.actual_hash)
+        finding = first_divergence(cursor or self._make_cursor(), self._world, mismatch)
         path, finding = keep_dump(self._dump_folder, self.tape, finding)
         return DesyncError(finding.tick, finding.expected_hash, finding.actual_hash, path, finding)
 

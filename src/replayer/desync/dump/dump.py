@@ -91,6 +91,10 @@ def report_lines(tape: Tape, finding: Finding, table: TableOfDifferences | None,
         f"- replayed hash: {finding.actual_hash:016x}",
         f"- re-simulated from the keyframe at tick {finding.keyframe_tick}",
     ]
+    if finding.latest_tick is not None:
+        lines.append(
+            f"- the run that went wrong first differs at or before tick {finding.latest_tick}; this is a later run"
+        )
     if finding.note:
         lines.append(f"- note: {finding.note}")
     lines += ["", "## Where", ""]
@@ -203,6 +207,7 @@ def _as_json(tape: Tape, finding: Finding) -> dict[str, object]:
         "tape": str(tape.path),
         "run_id": tape.run_id,
         "tick": finding.tick,
+        "latest_tick": finding.latest_tick,
         "expected_hash": f"{finding.expected_hash:016x}",
         "actual_hash": f"{finding.actual_hash:016x}",
         "keyframe_tick": finding.keyframe_tick,

@@ -17,6 +17,7 @@ from recorder.exception_text import raised_text
 from recorder.factory_spec import load_factory
 from recorder.location.tape_location import Location
 from recorder.processes.worker_pipes import begin_as_worker
+from replayer.playback.cursor import MismatchError
 from replayer.playback.make_simulation import Factory
 from replayer.playback.sampled_states import Missing
 from replayer.report.last_write_text import write_headline, write_lines
@@ -128,7 +129,10 @@ class _Asked:
 
     def _who(self, question: WhoQuestion) -> Facts:
         watched = watched_value(question.value, question.row, question.entity)
-        write = WriteSearch(self._run.tape, self._run.counted_cursor, watched).last(question.tick, self._tell)
+        try:
+            write = WriteSearch(self._run.tape, self._run.counted_cursor, watched).last(question.tick, self._tell)
+        except MismatchError as mismatch:
+            raise self._run.desync(mismatch) from None
         headline = write_headline(write, self._run.first_tick)
         lines = write_lines(write, self._run.first_tick)[1:]
         goes_on = write.tick is not None and write.before is not ABSENT and write.tick > self._run.first_tick + 1
