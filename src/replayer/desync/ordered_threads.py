@@ -18,6 +18,19 @@ END_S = 1.0  # For a thread to end before the next one goes on: one that waits f
 TURN_S = 4.0  # For its turn; longer than it takes to start all of them, on a busy machine too.
 
 
+_ordered = 0  # Tasks and threads that were put in order in this process.
+
+
+def ordered_count() -> int:
+    """The number of tasks and threads whose order was given so far; without two of them there is no order."""
+    return _ordered
+
+
+def _count_one() -> None:
+    global _ordered  # noqa: PLW0603 - of the process, a copy
+    _ordered += 1
+
+
 def order_threads(*, is_reversed: bool) -> dict[int, tuple[Any, Any]]:
     """Let threads that are started from now on end in order. Return functions and what the user's modules get for them."""
     tasks, gates = _Tasks(is_reversed=is_reversed), _Gates(is_reversed=is_reversed)
@@ -51,6 +64,7 @@ class _Tasks:
         """In place of the method of a pool."""
 
         def submit(_: ThreadPoolExecutor, task: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
+            _count_one()
             future = Future[Any]()
             self._waiting.append((future, functools.partial(task, *arguments, **named)))
             if not self._is_reversed:
@@ -103,6 +117,7 @@ class _Gates:
         """In place of the method start of a thread."""
 
         def started(thread: Any) -> None:
+            _count_one()
             gate, run = threading.Event(), thread.run
 
             def gated() -> None:

@@ -1,20 +1,24 @@
 """What a run depends on that no value shows: the addresses of objects, and the order in which threads end.
 
 A period is repeated with two sets of stand-ins. If it has one end with the first set and another one with the second, each time the
-same, it depends on what they stand for. By chance alone, copies may all end alike, or each in its own way.
+same, it depends on what they stand for. By chance alone, copies may all end alike, or each in its own way. The repetitions with one
+set have different places in memory: what decides by these, such as a set of objects, shows no order of threads.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from recorder.ambient.outside.outside_read import IDENTITY, THREADS
 from recorder.processes.fork_call import in_a_copy
+from replayer.desync.ordered_threads import ordered_count
 from replayer.desync.stand_ins import use_stand_ins
 from replayer.diagnose.hidden_state.report import Suspect
 
-RUNS = 2  # With each of the two sets.
+RUNS = 3  # With each of the two sets.
+PADDINGS = (0, 401, 1009)  # Objects of many sizes that are made before each of them.
 KINDS = {
     IDENTITY: ("the addresses of objects", "addresses", "by id() or hash()"),
     THREADS: ("the order in which threads end", "order of threads", "of those that a step starts"),
@@ -28,11 +32,16 @@ def dependences(repeat: Callable[[], Any], is_own: Callable[[str], bool]) -> lis
     """
 
     def ends(kind: str, number: int) -> set[str]:
-        def work() -> dict[str, Any]:
+        def work(padding: int) -> dict[str, Any]:
             use_stand_ins([kind], is_own, number)
-            return {"end": repr(repeat())}
+            kept = [bytearray(size) for size in range(padding)]
+            end = repr(repeat())
+            return {"end": end, "ordered": ordered_count(), "padding": len(kept)}
 
-        return {in_a_copy(work)["end"] for _ in range(RUNS)}
+        done = [in_a_copy(partial(work, PADDINGS[run])) for run in range(RUNS)]
+        if kind == THREADS and min(one["ordered"] for one in done) < 2:
+            return set()  # There was no order.
+        return {one["end"] for one in done}
 
     found = []
     for kind, (name, title, how) in KINDS.items():

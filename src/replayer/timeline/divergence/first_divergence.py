@@ -26,7 +26,7 @@ def first_divergence(cursor: Cursor, world: Factory | None, mismatch: MismatchEr
     if finding.note not in (NOT_DETERMINISTIC, RIGHT_THE_SECOND_TIME) or finding.keyframe_tick + 1 == mismatch.tick:
         return finding
     second = _in_a_new_process(cursor, world, mismatch)
-    if second is None or anew.note in (NOT_DETERMINISTIC, RIGHT_THE_SECOND_TIME):
+    if second is None or second.note in (NOT_DETERMINISTIC, RIGHT_THE_SECOND_TIME):
         return attrs.evolve(finding, latest_tick=mismatch.tick)
     return attrs.evolve(second, note=finding.note)
 
