@@ -146,7 +146,7 @@ FAULTS = [
         """,
         "x",
         seed="77",
-        kind="line",
+        kind="order",
     ),
     Fault(
         "off-by-one slice between two versions",
@@ -213,9 +213,9 @@ FAULTS = [
 
             def step(self, inputs):
                 tick = self.move()
-                if self._table is None:
+                if self._table is None:  # HERE
                     self._table = self.state["x"] * 2
-                self.state["grid"][:] += self._table.reshape(6, 10)  # HERE
+                self.state["grid"][:] += self._table.reshape(6, 10)
         """,
         "grid",
         kind="outside",
