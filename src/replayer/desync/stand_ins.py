@@ -61,7 +61,7 @@ def use_stand_ins(kinds: Collection[str], is_own: Callable[[str], bool], number:
         substitutes[id(gc.collect)] = gc.collect, lambda *_, **__: (_collect(), ANSWERS[0][number])[1]
         substitutes[id(sys.getrefcount)] = sys.getrefcount, lambda _, *__: ANSWERS[1][number]
     if IDENTITY in kinds:
-        substitutes[id(os.getpid)] = os.getpid, lambda: 1_000 + 3_331 * number
+        substitutes[id(os.getpid)] = os.getpid, _process_id(1_000 + 3_331 * number, is_own)
         _OBJECTS.order = -1 if number else 1
     for module in list(sys.modules.values()):
         names = getattr(module, "__dict__", None)
@@ -88,6 +88,17 @@ class _Numbers:
 
     def __call__(self) -> int:
         return self._known.setdefault(threading.get_ident(), self._first + len(self._known))
+
+
+def _process_id(number: int, is_own: Callable[[str], bool]) -> Callable[[], int]:
+    """A number in place of that of the process, for the user's code: the library needs its own."""
+    real = os.getpid
+
+    def substitute() -> int:
+        caller = sys._getframe(1)  # noqa: SLF001 - the public way, inspect.stack(), reads the source of each frame
+        return number if is_own(caller.f_code.co_filename) else real()
+
+    return substitute
 
 
 def _clocks(start_s: int, tick_ns: int) -> dict[int, tuple[Any, Any]]:

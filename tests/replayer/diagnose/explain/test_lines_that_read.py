@@ -108,14 +108,14 @@ class Buffers:
 
     def step(self, inputs):
         for place in range(5):
-            self.back[place] = self.cells[place] + self.cells[place - 1]  # Buffers
+            self.back[place] = self.cells[place] + self.cells[place - 1]
         self.cells, self.back = self.back, self.cells
 
     def save(self):
         return {"cells": self.cells}
 
     def load(self, saved):
-        self.cells = self.back = saved["cells"].copy()
+        self.cells = self.back = saved["cells"].copy()  # Buffers
 """
 # What a fresh instance reads otherwise: by the class, the kind of the cause, and the hidden state.
 TRUTHS = {
@@ -124,7 +124,7 @@ TRUTHS = {
     "Default": ("outside", ["kept, which the caller did not pass"]),
     "Closure": ("outside", ["count, which the caller did not pass"]),
     "Passed": ("outside", ["self.unsaved"]),
-    "Buffers": ("identity", []),
+    "Buffers": ("joined", []),
 }
 
 
