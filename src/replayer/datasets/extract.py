@@ -42,7 +42,7 @@ from replayer.datasets.plan import (
     make_parts,
 )
 from replayer.datasets.plan_transitions import TransitionPlan, ensure_transitions, plan_transitions
-from replayer.datasets.request import ExtractionError, Request, list_tapes
+from replayer.datasets.request import ExtractionError, Request, list_tapes, make_request
 from replayer.datasets.rows.pairs import RAW, is_raw
 from replayer.datasets.stores.store_formats import Store, ensure_rate, find_store
 from replayer.datasets.task import Task
@@ -100,6 +100,7 @@ class Extraction:
         return Dataset(self.path).table(name, split=split)
 
 
+ARGUMENTS = ("world", "jobs", "file_format", "fps", "append", "progress", "looking", "command", "pool", "engine")
 Tapes = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 
@@ -165,7 +166,7 @@ def extract(
     Warns with an ExtractionWarning of each tape of which rows are missing. Raises ExtractionError for a request that cannot
     be met, OSError, and as opening a tape and making its simulation do.
     """
-    request = wanted["request"] if "request" in wanted else Request(**wanted)
+    request = wanted["request"] if "request" in wanted else make_request(wanted, ARGUMENTS)
     ensure_rate(fps, file_format)
     find_store(file_format)  # Before the first import of pyarrow, which would raise ModuleNotFoundError.
     paths = list_tapes([tapes] if isinstance(tapes, str | os.PathLike) else tapes)

@@ -59,6 +59,15 @@ def ensure_transitions(sources: Sequence[TapeInput], request: Request, methods: 
         )
 
 
+def different_environments(task: Task) -> str | None:
+    """A sentence that names the environments of the tapes, if there are several; else None."""
+    labels = list(dict.fromkeys(facts.label for facts in task.environments))
+    if len(labels) < 2:
+        return None
+    shown = ", ".join(labels[:LABELS_SHOWN]) + (", ..." if len(labels) > LABELS_SHOWN else "")
+    return f"the tapes are of {len(labels)} different environments ({shown})"
+
+
 @attrs.frozen(eq=False)
 class TransitionPlan:
     """The parts of an extraction of transitions, and its task with the columns settled.
@@ -110,12 +119,11 @@ class TransitionPlan:
 
     def noted(self, file_format: str = "") -> list[str]:
         """Warn if the rows are of several environments; return it as notes. file_format: of the data set."""
-        labels = list(dict.fromkeys(facts.label for facts in self.task.environments))
-        if len(labels) < 2:
+        text = different_environments(self.task)
+        if text is None:
             return []
-        shown = ", ".join(labels[:LABELS_SHOWN]) + (", ..." if len(labels) > LABELS_SHOWN else "")
         place = _TOLD_BY.get(file_format, f"the column {ENVIRONMENT}")
-        warning = f"the tapes are of {len(labels)} different environments ({shown}): {place} tells them apart"
+        warning = f"{text}: {place} tells them apart"
         warn_user(warning, ExtractionWarning)
         return [f"warning: {warning}"]
 

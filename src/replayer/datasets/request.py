@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from numbers import Real
 from typing import Any, Literal
 
 import attrs
@@ -13,6 +14,7 @@ from recorder.errors import RecordingError
 from recorder.location.tape_location import Location, tape_location
 from recorder.location.tape_url import TapeUrl
 from recorder.storage.remote.url_folder import is_folder, list_folder
+from sim.near_names import did_you_mean
 
 TABLES = ("transitions", "states", "pairs", "actions", "events")
 RECORDS = ("actions", "events")  # Tables whose columns are known only when all rows are known.
@@ -45,8 +47,24 @@ def _to_tuple(values: Iterable[Any] | str) -> tuple[Any, ...]:
 
 
 def _at_least_one(_: Any, attribute: attrs.Attribute[int], value: int) -> None:
-    if value < 1:
-        raise ExtractionError(f"{attribute.name}: expected at least 1, got {value}")
+    if not is_whole(value) or value < 1:
+        raise ExtractionError(f"{attribute.name}: expected an integer of at least 1, got {value!r:.60}")
+
+
+def is_whole(value: object) -> bool:
+    """Return True for an integer, of Python or NumPy, that is no bool."""
+    return hasattr(value, "__index__") and not isinstance(value, bool)
+
+
+def _to_splits(splits: Any) -> tuple[tuple[str, float], ...]:
+    """Return shares as pairs; they may be a dict. Raises ExtractionError for anything that is no shares by name."""
+    pairs = splits.items() if isinstance(splits, Mapping) else splits
+    try:
+        return tuple((name, share) for name, share in pairs)
+    except (TypeError, ValueError):
+        raise ExtractionError(
+            f'splits: expected shares by name, such as {{"train": 0.8, "test": 0.2}}, got {splits!r:.60}'
+        ) from None
 
 
 @attrs.frozen
@@ -74,7 +92,8 @@ class Request:
             take no state, which is faster. A difference that has gone before the next such state is then not noticed.
         mode: of pairs and actions: all, inputs (only pairs in which the agent sent something), winners (only agents that
             won), balanced (as many agents that won as lost, or drew, if any did).
-        splits: shares of the runs by the name of the split, such as (("train", 0.8), ("test", 0.2)); empty is no split.
+        splits: shares of the runs by the name of the split, such as {"train": 0.8, "test": 0.2} or (("train", 0.8), ("test", 0.2)),
+            1 in sum; empty is no split.
         seed: of the random choice of splits and of balanced agents.
         agent_names, agent_observation, agent_actions, agent_reward: of your own simulation, functions or module:function,
             which take the place of its methods of the same name. They get the simulation before the method's arguments.
@@ -95,7 +114,7 @@ class Request:
     info: bool = False
     proof: Literal["ticks", "sampled"] = "ticks"
     mode: Literal["all", "inputs", "winners", "balanced"] = "all"
-    splits: tuple[tuple[str, float], ...] = ()
+    splits: tuple[tuple[str, float], ...] = attrs.field(default=(), converter=_to_splits)
     seed: int = 0
     agent_names: AgentFunction = None
     agent_observation: AgentFunction = None
@@ -135,6 +154,20 @@ class Request:
             _check_splits(self.splits)
 
 
+def make_request(wanted: Mapping[str, Any], others: Iterable[str] = ()) -> Request:
+    """Return the request of keyword arguments. others: names of arguments that the caller takes itself.
+
+    Raises TypeError for a name that is no argument, with the nearest ones, and ExtractionError as Request does.
+    """
+    names = [field.name for field in attrs.fields(Request)]
+    unknown = next((name for name in wanted if name not in names), None)
+    if unknown is not None:
+        known = [*others, *names]
+        hint = did_you_mean(unknown, known) or f"; the arguments are {', '.join(known)}"
+        raise TypeError(f"there is no argument {unknown}{hint}")
+    return Request(**wanted)
+
+
 def name_of_function(function: Callable[..., Any] | str) -> str:
     """The name of a function as module:function."""
     if isinstance(function, str):
@@ -144,11 +177,15 @@ def name_of_function(function: Callable[..., Any] | str) -> str:
 
 
 def _check_splits(splits: Sequence[tuple[str, float]]) -> None:
-    names = [name for name, _ in splits]
+    names = [str(name) for name, _ in splits]
     if len(set(names)) != len(names) or not all(re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", name) for name in names):
         raise ExtractionError(f"splits: expected different names of letters, digits, _ and -, got {', '.join(names)}")
-    if not all(share > 0 for _, share in splits) or abs(sum(share for _, share in splits) - 1) > 1e-9:  # Rounding.
-        raise ExtractionError("the shares of splits must be above 0, and 1 in sum")
+    shares = [share for _, share in splits]
+    shown = ", ".join(f"{name}={share!r:.20}" for name, share in splits)
+    if not all(isinstance(share, Real) and share > 0 for share in shares):
+        raise ExtractionError(f"splits: expected shares above 0 that are 1 in sum, got {shown}")
+    if abs(sum(shares) - 1) > 1e-9:  # Rounding.
+        raise ExtractionError(f"splits: expected shares that are 1 in sum, got {shown}: {sum(shares):.6g} in sum")
 
 
 def list_tapes(paths: Iterable[str | os.PathLike[str]]) -> list[Location]:

@@ -68,6 +68,18 @@ def test_a_column_tells_them_apart(lakes: list[Path], tmp_path: Path, capsys: An
     assert found == [row["environment"] for row in rows]
 
 
+def test_a_column_of_only_some_environments_is_refused_with_their_names(tmp_path: Path) -> None:
+    """The columns differ since the tapes do: the error says so, not only the warning."""
+    lake(tmp_path / "lake.tape", "4x4", 1)
+    env = recorder.record(gymnasium.make("Blackjack-v1"), tmp_path / "cards.tape", quiet=True)
+    loop(env, 20, 1)
+    env.close()
+    with pytest.warns(ExtractionWarning, match="2 different environments"):
+        rows = replayer.samples(tmp_path, shuffle=False)
+    with pytest.raises(ExtractionError, match=r"misses some values.*: the tapes are of 2 different environments \(Bl"):
+        list(rows)
+
+
 def test_tapes_of_one_environment_have_no_such_column(lakes: list[Path], tmp_path: Path) -> None:
     with warnings.catch_warnings(action="error", category=ExtractionWarning):
         made = replayer.extract([lakes[0], lakes[2]], tmp_path / "one")

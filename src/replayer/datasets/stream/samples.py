@@ -30,12 +30,13 @@ from replayer.datasets.parts.kept_tape import KeptTape, KeptTapes
 from replayer.datasets.parts.warn_losses import warn_of_samples
 from replayer.datasets.parts.worker import Losses, rows_of_part
 from replayer.datasets.plan import DatasetPart, TapeInput, make_parts
-from replayer.datasets.plan_transitions import columns_to_plain, plan_transitions
-from replayer.datasets.request import ExtractionError, Request, list_tapes
+from replayer.datasets.plan_transitions import columns_to_plain, different_environments, plan_transitions
+from replayer.datasets.request import ExtractionError, list_tapes, make_request
 from replayer.datasets.rows.columns import Block, Shape, shape_of
 from replayer.datasets.stream.parts_together import PartsTogether
 from replayer.datasets.stream.reading_progress import Position, Progress
 from replayer.datasets.stream.row_counts import rows_of_parts
+from replayer.datasets.stream.row_order import Order, at_least
 from replayer.datasets.stream.shuffle_buffer import Chunk, Held, ShuffleBuffer, cut, in_batches, row_count, to_chunk
 from replayer.datasets.task import Task
 from replayer.datasets.transitions.transition_rows import TRANSITIONS
@@ -47,51 +48,12 @@ CHUNK_ROWS_MAX = 256  # The number of rows collected before they go into the buf
 CHUNK_SHARE = 16  # unless they take 1/16 of its bytes before.
 POSITION_SHARE = 4  # A position to resume at is noted when a quarter of the shuffle buffer has been replaced.
 OUTCOME = "outcome"
+ARGUMENTS = ("table", "world", "shuffle", "epoch", "buffer_rows", "buffer_bytes", "shard", "batch", "split", "jobs")
 SAMPLED = (TRANSITIONS, "pairs", "states")
 # Of transitions, by default: the others may miss values, which arrays cannot.
 PRESENT = ("run", "episode", "step", "tick", "agent", "obs*", "action*", "reward*", "next*", "terminated", "truncated")
 
 Sample = dict[str, Any]  # Arrays, NumPy numbers, texts.
-
-
-def _to_shard(shard: Sequence[int]) -> tuple[int, int]:
-    number, count = shard
-    return number, count
-
-
-def _to_columns(columns: Sequence[str]) -> tuple[str, ...]:
-    return (columns,) if isinstance(columns, str) else tuple(columns)
-
-
-@attrs.frozen
-class Order:
-    """The order and the form of the rows.
-
-    Attributes:
-        shuffle: True for a random order. seed: of this order.
-        buffer_rows, buffer_bytes: the limits of the shuffle buffer; the smaller one counts.
-        shard: its index, from 0, and the number of shards.
-        batch: the number of rows in a batch; None yields single rows.
-        columns: names, or patterns such as "obs.*"; None is all. Without the column outcome, the last state of each tape
-            need not be simulated before the first row.
-    """
-
-    shuffle: bool = True
-    seed: int = attrs.field(default=0, validator=attrs.validators.ge(0))
-    buffer_rows: int = attrs.field(default=4096, validator=attrs.validators.ge(1))
-    buffer_bytes: int = attrs.field(default=256 << 20, validator=attrs.validators.ge(1))
-    shard: tuple[int, int] = attrs.field(default=(0, 1), converter=_to_shard)
-    batch: int | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.ge(1)))
-    columns: tuple[str, ...] | None = attrs.field(default=None, converter=attrs.converters.optional(_to_columns))
-
-    def __attrs_post_init__(self) -> None:
-        index, count = self.shard
-        if not 0 <= index < count:
-            raise ValueError(f"shard: expected an index from 0 to {count - 1} of {count} shards, got {index}")
-
-    def includes(self, column: str) -> bool:
-        """Return True if the column of this name is requested."""
-        return self.columns is None or any(fnmatch.fnmatchcase(column, pattern) for pattern in self.columns)
 
 
 def samples(
@@ -127,9 +89,9 @@ def samples(
     """
     order = Order(shuffle, seed, buffer_rows, buffer_bytes, shard, batch, columns)
     paths = list_tapes([tapes] if isinstance(tapes, str | os.PathLike) else tapes)
-    if jobs < 1:
-        raise ValueError(f"jobs: expected at least 1, got {jobs}")
-    request = Request(tables=() if table is None else (table,), seed=seed, **wanted)
+    at_least("jobs", jobs, 1)
+    at_least("epoch", epoch, 0)
+    request = make_request({"tables": () if table is None else (table,), "seed": seed, **wanted}, ARGUMENTS)
     if request.long:
         raise ExtractionError("long is not available here: a row is a sample; use extract")
     # Outcomes need the last state of each tape, which has to be simulated; the table states has none.
@@ -315,7 +277,7 @@ class Samples:
         """Yield the rows of a part. Raises ExtractionError if they have other columns than those before."""
         for block in self._blocks(part, reading.kept.of(part.source)):
             reading.ensure_same_columns(self.sources[part.source].name, block)
-            yield to_chunk(block)
+            yield to_chunk(block, different_environments(self._task))
 
     def _blocks(self, part: DatasetPart, kept: KeptTape) -> Iterator[Block]:
         """Yield the rows of a part, a few at a time."""

@@ -24,10 +24,13 @@ Chunk = Mapping[
 DRAINED_SHARE = 16  # The buffer is emptied in about 16 pieces, so that it is never in memory twice.
 
 
-def to_chunk(block: Block) -> dict[str, Array | list[Array]]:
+OF_SPACES = ("obs", "action", "next")  # Columns that differ where the spaces of environments do.
+
+
+def to_chunk(block: Block, environments: str | None = None) -> dict[str, Array | list[Array]]:
     """Convert a block: labels to arrays of text, lists to separate arrays, texts to arrays of objects.
 
-    Raises ExtractionError for a missing value.
+    environments: a sentence that names them, if the tapes are of several. Raises ExtractionError for a missing value.
     """
     chunk: dict[str, Array | list[Array]] = {}
     for name, column in block.items():
@@ -43,9 +46,11 @@ def to_chunk(block: Block) -> dict[str, Array | list[Array]]:
         else:
             chunk[name] = column.values if isinstance(column, Nested) else column
         if _misses_some(column):
+            environments = environments if name.startswith(OF_SPACES) else None
             raise ExtractionError(
-                f"the column {name} misses some values, which an array cannot: choose others (columns=...), or extract "
-                "into a folder"
+                f"the column {name} misses some values, which an array cannot: "
+                f"{f'{environments}; ' if environments else ''}choose others (columns=...), "
+                f"{'read each environment by itself, ' if environments else ''}or extract into a folder"
             )
     return chunk
 

@@ -16,7 +16,7 @@ import pytest
 import replayer
 from recorder.format.blocks.block import BlockKind
 from replayer.datasets.extract import extract
-from replayer.datasets.request import ExtractionError, ExtractionWarning
+from replayer.datasets.request import ExtractionError, ExtractionWarning, Request
 from replayer.datasets.stream.shuffle_buffer import ShuffleBuffer, in_batches
 from sim import Field, Schema, State
 
@@ -252,7 +252,7 @@ def test_columns_splits_and_mistakes(walkers: tuple[Path, Live, list[Any]], tmp_
         replayer.samples(tmp_path, **wanted, split="dev")
     with pytest.raises(ValueError, match="shard: expected an index from 0 to 1 of 2 shards, got 2"):
         replayer.samples(path, world=Walkers, table="states", shard=(2, 2))
-    with pytest.raises(ValueError, match="jobs: expected at least 1, got 0"):
+    with pytest.raises(ValueError, match="jobs: expected an integer of at least 1, got 0"):
         replayer.samples(path, world=Walkers, table="states", jobs=0)
     with pytest.raises(ExtractionError, match="long is not available here"):
         replayer.samples(path, world=Walkers, table="states", long=True)
@@ -286,3 +286,45 @@ else:
 
 def test_importing_replayer_imports_nothing_for_training() -> None:
     subprocess.run([sys.executable, "-c", LAZY], check=True)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "kind", "text"),
+    [
+        ({"splits": {"train": 0.5, "test": 0.6}}, ExtractionError, "train=0.5, test=0.6: 1.1 in sum"),
+        ({"splits": {"train": 0.5, "test": "x"}}, ExtractionError, "splits: expected shares above 0 that are 1 in sum"),
+        ({"splits": "train"}, ExtractionError, 'splits: expected shares by name, such as {"train": 0.8, "test": 0.2}'),
+        ({"splits": 3}, ExtractionError, "splits: expected shares by name"),
+        ({"batch": "8"}, ValueError, "batch: expected an integer of at least 1, got '8'"),
+        ({"batch": 0}, ValueError, "batch: expected an integer of at least 1, got 0"),
+        ({"buffer_rows": 2.5}, ValueError, "buffer_rows: expected an integer of at least 1, got 2.5"),
+        ({"seed": "a"}, ValueError, "seed: expected an integer of at least 0, got 'a'"),
+        ({"jobs": "2"}, ValueError, "jobs: expected an integer of at least 1, got '2'"),
+        ({"epoch": "2"}, ValueError, "epoch: expected an integer of at least 0, got '2'"),
+        ({"shard": 2}, ValueError, "shard: expected an index and the number of shards, such as (0, 4), got 2"),
+        ({"stride": "3"}, ExtractionError, "stride: expected an integer of at least 1, got '3'"),
+        ({"drop_last": True}, TypeError, "there is no argument drop_last; the arguments are table, world, shuffle"),
+        ({"buffer_row": 3}, TypeError, "there is no argument buffer_row; did you mean buffer_rows"),
+    ],
+)
+def test_an_argument_of_a_wrong_kind_is_named(
+    wanted: dict[str, Any], kind: type[Exception], text: str, tmp_path: Path
+) -> None:
+    """In one line, with what is expected; before any tape is read."""
+    path = tmp_path / "run.tape"
+    record_live(path, Walkers(1), [None] * 5)
+    with pytest.raises(kind) as caught:
+        replayer.samples(path, world=Walkers, **{"table": "states", **wanted})
+    assert text in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_splits_may_be_a_dict() -> None:
+    """As pairs of them would be."""
+    assert Request(splits={"train": 0.8, "test": 0.2}) == Request(splits=(("train", 0.8), ("test", 0.2)))
+
+
+def test_extract_names_an_unknown_argument_too(tmp_path: Path) -> None:
+    """Those of extract itself are among the near ones."""
+    with pytest.raises(TypeError, match="there is no argument file_formt; did you mean file_format"):
+        replayer.extract(tmp_path, tmp_path / "out", file_formt="arrow")
