@@ -33,6 +33,7 @@ from replayer.desync.dump.dump_source import dump_source
 from replayer.tape.tape import Tape
 from replayer.value_text import plain_text
 from replayer.view.finding_folder import ViewedFinding, read_finding
+from replayer.view.shown_address import shown_address
 from sim.extras import missing_package
 
 TOKEN_CHARS_MIN = 16
@@ -61,7 +62,7 @@ def view(
     replay view run.tape
     replay view recordings
     replay view before.tape after.tape
-    replay view walk.tape --sim walkers:Walkers
+    replay view walk.tape --sim walkers:Walkers --show 130
     replay view run.desync-4213 --sim flock:Flock
     replay view --live run.tape
 
@@ -90,7 +91,8 @@ def view(
     browser
         With --no-browser, only print the address.
     show
-        Open at this tick and view: the part after # of a page's address.
+        Open at this tick, such as 130; or at this tick and view, as the part after # of a page's address has them:
+        'tick=130&tab=fields'.
     live
         Follow the head of a tape that is being recorded. When the recording ends, the page
         says so and goes on as usual. To watch costs the recording nothing but processor time.
@@ -104,14 +106,22 @@ def view(
     factory_of(sim)  # A mistake is reported before anything is served.
     named = _named(tape, other)
     is_live = _is_live(named, live=live, delay=delay)
+    shown = _shown(show, named)
     _ensure_ready(named.tapes)
     arguments = ["replay", "view", *map(str, named.places), *(["--sim", sim] if sim is not None else [])]
     what: dict[str, Any] = {"finding": named.finding, "folder": named.folder, "is_live": is_live}
-    what |= {"delay_ticks": delay, "shown": show.removeprefix("#"), "arguments": arguments}
+    what |= {"delay_ticks": delay, "shown": shown, "arguments": arguments}
     request = listening.ViewRequest(named.tapes, sim, host, port, token, cache_mb * 1_000_000, **what)
     with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C is the normal way to end it.
         listening.serve_view(request, lambda url: _show(url, opens=browser))
     return SAME
+
+
+def _shown(show: str, named: _Named) -> str:
+    try:
+        return shown_address(show, is_of_folder=named.folder is not None)
+    except ValueError as error:
+        raise UsageError(f"--show {error}") from None
 
 
 def _ensure_ready(tapes: Iterable[Location]) -> None:

@@ -49,9 +49,9 @@ class ShownAsPage:
 
         other: a second tape, shown side by side. sim: module:factory of the simulation, where it is not the ``world`` of
         this timeline. height_px: of the frame. cache_mb: megabytes of pictures that are made ahead, for each tape. show:
-        the tick and view to open at, the part after # of a page's address, such as ``"tick=400"``.
+        the tick to open at, such as ``"400"``, or tick and view as the part after # of a page's address.
 
-        Raises ImportError without the packages of the extra ``view``, ValueError if the simulation was defined in a cell
+        Raises ImportError without the packages of the extra ``view``, ValueError for a ``show`` that no page can read, or if the simulation was defined in a cell
         (another process cannot import it: put it into a module), RuntimeError if the server does not start.
         """
         other_path = None if other is None else tape_location(other)

@@ -17,6 +17,7 @@ from waiting import wait_until
 
 import replayer.commands.main
 from recorder.console.app import run_app
+from replayer.view.shown_address import shown_address
 
 from oracle.command_lines import assert_one_line
 from project_paths import ROOT
@@ -161,3 +162,36 @@ def _send_too_much(base: str, cookie: dict[str, str]) -> None:
             list(socket)
     assert closed.value.rcvd is not None
     assert closed.value.rcvd.code == 1009
+
+
+@pytest.mark.parametrize(
+    ("asked", "shown"),
+    [
+        ("", ""),
+        ("130", "tick=130"),
+        ("#130", "tick=130"),
+        ("#tick=130&layers=", "tick=130&layers="),
+        ("tick=live", "tick=live"),
+        ("tapes=a.tape|b.tape&tick=4&compare=both", "tapes=a.tape|b.tape&tick=4&compare=both"),
+    ],
+)
+def test_a_page_opens_at_a_tick_or_a_view(asked: str, shown: str) -> None:
+    """A number alone is the tick; the rest is what the page itself writes into its address."""
+    assert shown_address(asked) == shown
+
+
+@pytest.mark.parametrize("asked", ["abc", "tick", "-1", "tick=abc", "ticks=130", "tick=5&tab=fields&x", "1.5"])
+def test_a_view_that_the_page_cannot_read_is_refused(
+    asked: str, tape: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The page would open at its first tick without a word."""
+    needs("starlette", "uvicorn", "websockets")
+    assert view(str(tape), f"--show={asked}") == 2
+    assert f"--show '{asked}': expected a tick such as 130" in capsys.readouterr().err
+
+
+def test_the_list_of_a_folder_has_other_keys_and_no_tick() -> None:
+    """Its own address is taken; a number is not."""
+    assert shown_address("#sort=-ticks&words=", is_of_folder=True) == "sort=-ticks&words="
+    with pytest.raises(ValueError, match="expected a tick"):
+        shown_address("130", is_of_folder=True)

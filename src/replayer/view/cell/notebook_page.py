@@ -24,6 +24,7 @@ from recorder.location.tape_location import Location
 from recorder.processes.worker_pipes import starting
 from replayer.playback.make_simulation import Factory
 from replayer.view.listening import ViewRequest, serve_view
+from replayer.view.shown_address import shown_address
 
 READY_S = 60.0  # The longest wait for the server.
 STOP_S, END_S = 4.0, 8.0  # The server gets this long to stop of itself, and to be gone.
@@ -100,7 +101,7 @@ def open_page(
     named = sim if sim is not None or factory is None else factory_name(factory)
     paths = [tape.absolute(), *([other.absolute()] if other is not None else [])]
     arguments = ["replay", "view", *map(str, paths), *(["--sim", named] if named is not None else [])]
-    cache_bytes, shown = cache_mb * 1_000_000, show.removeprefix("#")
+    cache_bytes, shown = cache_mb * 1_000_000, shown_address(show)
     request = ViewRequest(paths, named, cache_bytes=cache_bytes, arguments=arguments, shown=shown, is_framed=True)
     return NotebookPage(request, height_px)
 
