@@ -26,8 +26,8 @@ from recorder.errors import RecordingError
 from recorder.storage.file_names import first_free, numbered
 
 INDEX_NAME = "index.sqlite"
-# In user_version; it changes with the tables and the words in them. 1: an unread tape was "intact". 2: no simulation.
-INDEX_VERSION = 3
+# In user_version; it changes with the tables and the words in them. 1: an unread tape was "intact". 2: no simulation. 3: no seed of a reset.
+INDEX_VERSION = 4
 APPLICATION_ID = 0x7461_7065  # "tape"
 BUSY_S = 10.0  # A reader waits this long for a writer; a transaction takes milliseconds.
 

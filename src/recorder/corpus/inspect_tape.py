@@ -25,7 +25,7 @@ from recorder.storage.file_names import SEGMENT_NUMBER_OF
 from recorder.storage.open_tape import OpenTape
 from recorder.storage.remote.range_reads import FileVersion
 from recorder.storage.remote.url_files import UrlFiles
-from recorder.storage.run_seed import meta_seed
+from recorder.storage.run_seed import meta_seed, run_seed
 from sim.kernel.registry import ConfigError, UnknownWorldError, find_world
 from sim.scenario.config.identity import scenario_hash
 
@@ -124,7 +124,7 @@ def _described(assembled: Assembled, run: Run) -> Run:
         world=_text(world.get("name")),
         simulation=None if world else _simulation_name(meta),
         version=_whole(world.get("version")),
-        seed=_whole(meta_seed(meta)),
+        seed=_whole(_seed(meta, recording) if has_state else meta_seed(meta)),
         first_tick=_whole(recording.first_tick) if has_state else None,
         ticks=_whole(recording.last_tick) if has_state else None,
         scenario_hash=_hash_of(meta) if meta else "",
@@ -143,6 +143,17 @@ def _described(assembled: Assembled, run: Run) -> Run:
     except RecordingError as error:
         return _with_error(run, error)
     return attrs.evolve(run, state_hash=state_hash)
+
+
+def _seed(meta: Mapping[str, Any], recording: Recording) -> Any:
+    """The seed of META, or that of the first reset of an environment, if that is the first recorded call."""
+    seed = meta_seed(meta)
+    if seed is not None or recording.last_tick == recording.first_tick:
+        return seed
+    try:
+        return run_seed(meta, recording, recording.first_tick + 1)
+    except RecordingError:
+        return None  # The frame cannot be read; the seed is then not known.
 
 
 def _with_error(run: Run, error: RecordingError) -> Run:

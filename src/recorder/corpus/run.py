@@ -88,7 +88,8 @@ class Run:
         tape: the file's name in the folder.
         folder: the folder of the corpus.
         run_id: hexadecimal; empty if it is lost.
-        scenario, world, version, seed: facts of the run; None where the tape does not state them.
+        scenario, world, version, seed: facts of the run; None where the tape does not state them. The seed of an environment
+            is that of its first reset.
         first_tick, ticks: the first and the last tick; None if there is no state.
         state_hash: the hash of the last tick, hexadecimal; empty if it cannot be read.
         size_bytes: the size of all files of the tape.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Sequence
@@ -79,7 +80,8 @@ def ls(
     plot
         Draw these statistics into a file: a name that ends in .png, .svg or .pdf.
     add
-        Copy this tape into the folder, which may be at a URL, and add it to the index. May be repeated.
+        Copy this tape into the folder, which may be at a URL, and add it to the index. A missing folder is made. May be
+        repeated.
     rebuild
         Rebuild the index from the tapes.
     jobs
@@ -113,17 +115,31 @@ def ls(
 
 
 def _prepare(folder: Location, added: Sequence[Path], *, rebuild: bool) -> None:
-    """Copy tapes into the folder. Raises UsageError if there is no folder, or if it cannot be written."""
+    """Copy tapes into the folder, which is made for them. Raises UsageError if there is no folder to list, or it cannot be written."""
     if isinstance(folder, TapeUrl):
         if rebuild:
             raise UsageError("--rebuild writes an index: name a folder of this machine")
         for tape in added:
             upload_whole(tape, folder / tape.name)
         return
+    if added and not os.path.lexists(folder):
+        with writing(folder):
+            folder.mkdir()
+        try:
+            _add(folder, added)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                folder.rmdir()  # Of a failed command nothing is left, unless a tape was added.
+            raise
+        return
     if not folder.is_dir():
         command = "record run quiet-meadow" if str(folder) == RECORDINGS_FOLDER else f"record generate … -o {folder}"
         raise UsageError(f"there is no folder {folder}; make one with: {command}")
-    for tape in added:
+    _add(folder, added)
+
+
+def _add(folder: Path, tapes: Sequence[Path]) -> None:
+    for tape in tapes:
         add_tape(folder, tape)
 
 

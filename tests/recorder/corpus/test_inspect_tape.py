@@ -10,6 +10,7 @@ import duel_world
 import pytest
 from corpora import change, duel_folder, generate  # noqa: F401 - a fixture
 
+import recorder
 import recorder.commands.main
 import recorder.commands.run_loop
 import replayer
@@ -283,3 +284,19 @@ def test_an_environment_and_an_object_are_known_by_name(capsys: pytest.CaptureFi
         run(replayer.commands.main.main, f"ls . {option}")
         listed = [line.split()[0:3:2] for line in capsys.readouterr().out.splitlines()[2:4]]
         assert listed == [["cart.tape", "CartPole-v1"], ["walk.tape", "small_worlds.Walkers"]]
+
+
+@pytest.mark.parametrize("seeds", [(7, 8), (None, 8)])
+def test_the_seed_of_an_environment_is_that_of_its_first_reset(
+    seeds: tuple[int | None, int | None], tmp_path: Path
+) -> None:
+    """A later one is that of another episode. Without a seed, Gymnasium draws one, which is recorded."""
+    gymnasium = pytest.importorskip("gymnasium")
+    env = recorder.record(gymnasium.make("CartPole-v1"), tmp_path / "cart.tape", quiet=True, trial_ms=0)
+    first: list[int] = []
+    for seed in seeds:
+        env.reset(seed=seed)
+        first.append(env.unwrapped.np_random_seed)
+        env.step(0)
+    env.close()
+    assert glance(tmp_path / "cart.tape").seed == first[0]

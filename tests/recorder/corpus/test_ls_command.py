@@ -305,6 +305,17 @@ def test_an_api() -> None:
     assert list(short.select(min_ticks=10**9)) == []
 
 
+def test_a_folder_is_made_for_added_tapes(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Its index has the tape then. A tape that cannot be added leaves no folder behind."""
+    tape, folder = min(Path("runs").glob("*.tape")).resolve(), tmp_path / "new"
+    assert run(replayer.commands.main.main, f"ls {folder} --add {tape}") == 0
+    assert "1 run" in capsys.readouterr().out
+    assert (folder / tape.name).read_bytes() == tape.read_bytes()
+    assert run(replayer.commands.main.main, f"ls {tmp_path}/other --add {tmp_path}/nowhere.tape") == 2
+    assert not (tmp_path / "other").exists()
+    capsys.readouterr()
+
+
 MISTAKES = {
     "ls nowhere": "there is no folder nowhere; make one with: record generate … -o nowhere",
     "ls": "there is no folder recordings; make one with: record run quiet-meadow",
