@@ -100,6 +100,7 @@ def test_who_prints_value_line_and_inputs(capsys: pytest.CaptureFixture[str], fo
         (f"find 'steps > 3' garden.tape --monotone {GARDEN}", "--monotone needs --first"),
         (f"find 'heat > 3' garden.tape {GARDEN}", "one value for each row"),
         (f"find 'steps >' garden.tape {GARDEN}", "is not an expression"),
+        (f"find 'steps = 4' garden.tape {GARDEN}", "; to compare, write =="),
         (f"find 'steps > 3' garden.tape --ticks 9 {GARDEN}", "expected A..B"),
         (f"find 'steps > 3' garden.tape --ticks 50..70 {GARDEN}", "the tape has ticks 0 to 60"),
         ("find 'steps > 3' nothing.tape", "nothing.tape"),

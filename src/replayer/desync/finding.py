@@ -92,12 +92,17 @@ class Finding:
         return was_found or self.note in (NOT_DETERMINISTIC, RIGHT_THE_SECOND_TIME)
 
     def __repr__(self) -> str:
-        later = "" if self.compared_tick in (None, self.tick) else f" at tick {self.compared_tick}"
-        if self.place.fields is not None:
-            later, fields = "", ", ".join(shown_fields(self.place.fields))
-        else:
-            fields = ", ".join(shown_fields(difference.field for difference in self.differences))
-        return f"<Finding: tick {self.tick}{', fields ' if fields else ''}{fields}{later if fields else ''}>"
+        is_later = self.place.fields is None and self.compared_tick not in (None, self.tick)
+        differing = self.place.fields if self.place.fields is not None else [one.field for one in self.differences]
+        fields = ", ".join(shown_fields(differing))
+        if not fields:
+            return f"<Finding: first bad tick {self.tick}>"
+        if is_later:
+            return (
+                f"<Finding: first bad tick {self.tick}; the fields that differ are those of tick {self.compared_tick}, the "
+                f"next keyframe: {fields}>"
+            )
+        return f"<Finding: first bad tick {self.tick}, fields {fields}>"
 
 
 NOT_DETERMINISTIC = (

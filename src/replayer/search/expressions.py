@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import operator
+import re
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -75,6 +76,10 @@ class Expression:
 LOOP_HINT = "a loop is not allowed in a condition; NAME[:] is all values of a list or dict: (units[:].hp > 3).any()"
 
 
+_QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
+_ASSIGNED = re.compile(r"(?<![=<>!:])=(?!=)")
+
+
 def parse_expression(text: str) -> Expression:
     """Parse a condition. Which of its names exist is only known in a state. Raises ExpressionError."""
     if len(text) > TEXT_MAX:
@@ -83,7 +88,8 @@ def parse_expression(text: str) -> Expression:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         why = error.msg if isinstance(error, SyntaxError) else str(error) or type(error).__name__
-        raise ExpressionError(f"{_short(text)!r} is not an expression: {why}") from None
+        hint = "; to compare, write ==" if _ASSIGNED.search(_QUOTED.sub("", text)) else ""
+        raise ExpressionError(f"{_short(text)!r} is not an expression: {why}{hint}") from None
     if sum(1 for _ in ast.walk(tree)) > NODES_MAX:
         raise ExpressionError(f"the condition has more than {NODES_MAX} parts")
     builder = _Builder(text)

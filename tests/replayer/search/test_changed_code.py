@@ -56,7 +56,7 @@ def test_a_finding_names_the_fields_of_its_tick(tape: Path) -> None:
     """Those of the next keyframe are more."""
     finding = replayer.verify_tape(tape, changed).findings[0]
     assert [one.field for one in finding.differences] == ["cash", "late"]
-    assert repr(finding) == f"<Finding: tick {CHANGED_AT}, fields cash>"
+    assert repr(finding) == f"<Finding: first bad tick {CHANGED_AT}, fields cash>"
 
 
 def test_long_inputs_are_cut(tape: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -73,7 +73,7 @@ def test_representations_say_what_is_there(tmp_path: Path) -> None:
         assert repr(run[:]) == "<Snapshots of 41 states: ticks 0 to 40>"
         assert repr(run[3:30:10]) == "<Snapshots of 3 states: ticks 3 to 23, every 10>"
         assert repr(run[5:5]) == "<Snapshots of 0 states>"
-    assert "findings=[<Finding: tick 1, fields x>]" in repr(verify_tape(path, Wrong))
+    assert "findings=[<Finding: first bad tick 1, fields x>]" in repr(verify_tape(path, Wrong))
 
 
 def test_a_seek_says_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
