@@ -98,11 +98,11 @@ def needs_arguments(simulation: Any) -> bool:
 
 def _first_line(simulation: Any, report: TrialReport, later_steps: int) -> str:
     if not later_steps:
-        return report.line()
+        return report.line(is_warned=True)
     if not report.is_tested:
         step = simulation.method.key
         return f"not tried yet: {step} needs arguments; it is tried with those of the first {later_steps} steps"
-    return f"{report.line()}; it is tried again with the arguments of the first {later_steps} steps"
+    return f"{report.line(is_warned=True)}; it is tried again with the arguments of the first {later_steps} steps"
 
 
 def _elsewhere(report: TrialReport, described: Mapping[str, Any], level: Level, names: tuple[str, ...]) -> TrialReport:

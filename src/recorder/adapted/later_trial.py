@@ -84,12 +84,12 @@ class LaterTrial:
         report = try_simulation(self._simulation, self._options.trial_ms, name_fields=differing_paths, recorded=run)
         command = check_command(self._object, self._path)
         report = attrs.evolve(report, given="with the recorded arguments").with_command(command)
-        if not self._quiet:
-            print(f"recording {self._path}: {report.line()}", file=sys.stderr)
         for finding in report.findings:
             warn_user(
                 f"{finding}. The recording continues, and may not replay exactly: replay verify compares every tick "
                 "(trial_ms=0 records without this trial)",
                 RecordingWarning,
             )
+        if not self._quiet:
+            print(f"recording {self._path}: {report.line(is_warned=True)}", file=sys.stderr)
         return report

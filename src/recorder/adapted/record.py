@@ -111,7 +111,8 @@ def record(
     if isinstance(tape, TriedRecorder):
         tape.later = LaterTrial(simulation, settings, path, quiet=quiet)
     if not quiet:
-        line = simulation.report().line(is_tested=report is not None and report.is_tested)
+        found = report.differences() if report is not None else ""
+        line = simulation.report().line(is_tested=report is not None and report.is_tested, found=found)
         print(f"recording {os.fspath(path)}: {line}", file=sys.stderr)
         hint = why_not_importable(type(subject)) if adapter_of(subject, what) is PLAIN_OBJECT else None
         if hint is not None:

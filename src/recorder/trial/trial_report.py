@@ -94,8 +94,8 @@ class TrialReport:
         """The report, whose findings name the command that tries more."""
         return attrs.evolve(self, findings=tuple(attrs.evolve(one, command=command) for one in self.findings))
 
-    def line(self) -> str:
-        """The report in one line."""
+    def line(self, *, is_warned: bool = False) -> str:
+        """The report in one line. is_warned: True if a warning of each finding has been given."""
         if self.not_tried is not None:
             return f"not tried: {self.not_tried}"
         runs = f"{self.trajectories} run{'' if self.trajectories == 1 else 's'}"
@@ -104,11 +104,21 @@ class TrialReport:
         same = "restored and run again with the same states and results"
         same += ", in a new interpreter too" if self.is_elsewhere else ""
         result = "; ".join(map(str, self.findings)) or same
+        if is_warned and self.findings:
+            result = "a difference was found, see the warning"
         # Shown by the repeated run, which began with the changed values and went as before.
         outside = f"; steps change {several(self.outside)}, not saved: no step tried depends on it"
         result += outside if self.outside and not self.findings else ""
         left_out = f" (not compared, since two equal runs differ in it: {', '.join(self.unstable[:3])})"
         return f"{tried} in {took}: {result}{left_out if self.unstable else ''}"
+
+    def differences(self) -> str:
+        """The differences in a few words, without remedies; empty without one."""
+        begin = f"{HAPPENED[AGAIN]}: "
+        repeated = [one.text.removeprefix(begin) for one in self.findings if one.kind == AGAIN]
+        others = [one.text for one in self.findings if one.kind != AGAIN]
+        texts = [f"its steps did not repeat ({'; '.join(repeated)})"] if repeated else []
+        return ", ".join([*texts, *([f"its trial found a difference ({'; '.join(others)})"] if others else [])])
 
     def _given(self) -> str:
         if self.inputs <= {NO_INPUTS}:

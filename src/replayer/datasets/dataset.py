@@ -27,6 +27,7 @@ from replayer.datasets.remote.stored_file import StoredFile
 from replayer.datasets.request import ExtractionError
 from replayer.datasets.rows.columns import Shape
 from replayer.datasets.table import Columns, DatasetTable
+from replayer.value_text import tick_range
 
 FILES_SHOWN = 3  # Of those that differ.
 _READ_BYTES = 4 << 20
@@ -96,6 +97,8 @@ class Dataset:
         Raises ExtractionError for an unknown name, and for a format that other libraries read. Reading raises
         DatasetError for a file that is missing or whose size differs from the manifest.
         """
+        if not self.tables and self.manifest.get("missing"):
+            raise ExtractionError(f"there is no table {name}: the data set has no rows; {_left_out(self.manifest)}")
         ensure_known(name, self.tables, split, self.splits)
         if self.format in OTHER_READERS:
             raise ExtractionError(f"{self.path} is a data set of format {self.format}: {OTHER_READERS[self.format]}")
@@ -112,6 +115,14 @@ class Dataset:
             hidden = len(differences) - FILES_SHOWN
             more = f"; and {counted(hidden, 'more file')}" if hidden > 0 else ""
             raise DatasetError(f"{'; '.join(differences[:FILES_SHOWN])}{more}")
+
+
+def _left_out(manifest: Mapping[str, Any]) -> str:
+    """The first range of rows that the manifest lists as missing, with its reason, and the number of the others."""
+    first, *others = manifest["missing"]
+    more = f" (and {counted(len(others), 'more range')}: manifest['missing'] lists them)" if others else ""
+    ticks = tick_range(first["first_tick"], first["last_tick"])
+    return f"left out, by the manifest: {first['tape']}, {ticks}: {first['why']}{more}"
 
 
 def ensure_known(name: str, names: Sequence[str], split: str | None, splits: Sequence[str]) -> None:

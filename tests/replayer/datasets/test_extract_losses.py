@@ -18,7 +18,7 @@ from recorder.exit_codes import CORRUPT, DIFFERS, INCOMPLETE, UNREADABLE
 from recorder.format.blocks.block import HEADER_BYTES
 from replayer.datasets import plan
 from replayer.datasets.extract import extract
-from replayer.datasets.request import ExtractionWarning
+from replayer.datasets.request import ExtractionError, ExtractionWarning
 
 from oracle.command_lines import assert_one_line, run
 from oracle.live_runs import record_live
@@ -142,6 +142,19 @@ def test_of_a_desync_only_what_the_run_had(path: Path, capsys: Any) -> None:
         "missing: run.tape, ticks 1 to 6: desync: the state at tick 1 differs from the recorded one"
         in capsys.readouterr().err
     )
+
+
+@pytest.mark.filterwarnings("ignore::replayer.datasets.request.ExtractionWarning")
+def test_a_table_without_a_row_says_why(path: Path) -> None:
+    """All rows of a desync are left out: "tables: none" alone is no reason."""
+    record_live(path, Walkers(4), [None] * TICKS, keyframe_interval_ticks=7)
+    made = extract(path, "out", world=Astray, tables="states", ranges=((1, 6),))
+    assert made.tables == ()
+    said = (
+        "no table states: the data set has no rows; left out, by the manifest: run.tape, ticks? 1.*: desync: the state"
+    )
+    with pytest.raises(ExtractionError, match=said):
+        made.table("states")
 
 
 class Failing(Walkers):

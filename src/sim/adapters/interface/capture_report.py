@@ -58,10 +58,11 @@ class Report:
     notes: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
 
-    def line(self, *, is_tested: bool = True) -> str:
+    def line(self, *, is_tested: bool = True, found: str = "") -> str:
         """The report as one line: the captured parts and the missing attributes.
 
-        is_tested: no trial has compared a restored simulation with a live one if this is False.
+        is_tested: no trial has compared a restored simulation with a live one if this is False. found: the differences that
+        a trial found, in a few words.
         """
         by_verdict: dict[str, list[str]] = {"captured": [], "stateless": [], "unknown": []}
         for part in self.parts:
@@ -71,12 +72,15 @@ class Report:
         missing += [f"{part.name}.{name} (a time)" for part in self.parts for name in part.clocks]
         left_out = [f"not captured: {_several(missing)}"] if missing else []
         left_out += [f"left out as asked: {_several(self.ignored)}"] if self.ignored else []
-        not_captured = "; ".join(left_out) or ("nothing is left out" if is_tested else "no attribute is left out")
+        not_captured = "; ".join(left_out) or (
+            "nothing is left out" if is_tested and not found else "no attribute is left out"
+        )
         if self.level is Level.INPUTS_ONLY:
             not_captured = "its state is not saved: a seek repeats the inputs since the last reset"
             names = [f"{part.name}.{name}" for part in self.parts for name in part.unknown]
             not_captured += f" (no seek restores {_several(names)}; a reset has to)" if names else ""
         level = self.level.value if is_tested else f"{self.level.value}, untested"
+        level += f" by what it captures, but {found}" if found else ""
         return "; ".join([f"{self.subject}: {level}: {', '.join(verdicts)}", not_captured, *self.notes])
 
     def to_plain(self) -> dict[str, Any]:
