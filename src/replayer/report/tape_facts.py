@@ -272,7 +272,10 @@ def _interval_text(facts: dict[str, Any]) -> str:
     if apart is None or least is None or least <= apart[0] <= apart[1] <= (most or least):
         return f"every {set_to} ticks{early}"
     found = f"{apart[0]:,}" if apart[0] == apart[1] else f"{apart[0]:,} to {apart[1]:,}"
-    return f"{found} ticks apart (set to {set_to}{early})"
+    if after_ms is not None:
+        rule = f"or sooner, once the steps since the last one have taken {after_ms:g} ms"
+        return f"{found} ticks apart (set to every {set_to} ticks, {rule})"
+    return f"{found} ticks apart (set to {set_to})"
 
 
 def _losses(facts: dict[str, Any]) -> Iterator[str]:
