@@ -34,6 +34,35 @@ class Town:
         self.purses, self.spent = json.loads(saved)
 
 
+class Station:
+    def __init__(self, belt):
+        self.belt, self.count = belt, 0
+
+
+class Depot:
+    def __init__(self):
+        belt = []
+        self.packer, self.loader, self.now = Station(belt), Station(belt), 0
+
+    def step(self, inputs):
+        self.now += 1
+        if self.now == 8:
+            self.packer.belt.append(3)
+        while self.loader.belt:
+            self.loader.count += self.loader.belt.pop()
+
+    def save(self):
+        stations = [[one.belt, one.count] for one in (self.packer, self.loader)]
+        return json.dumps([stations, self.now]).encode()
+
+    def load(self, saved):
+        stations, self.now = json.loads(saved)
+        self.packer = Station(stations[0][0])
+        self.packer.count = stations[0][1]
+        self.loader = Station(list(self.packer.belt))
+        self.loader.count = stations[1][1]
+
+
 class Forgetful(Town):
     rate = 1
 
@@ -74,6 +103,15 @@ def test_the_line_of_load_that_splits_objects_is_named() -> None:
     assert explanation.tick == 1
     assert cause is not None
     assert (cause.kind, cause.place.text) == ("split", "self.purses, self.spent = json.loads(saved)")
+
+
+def test_the_line_is_the_one_that_makes_the_second_object() -> None:
+    """Also where both are empty: until then the other name still leads to the object of the instance as it was made."""
+    explanation = explained("Depot")
+    cause = explanation.cause
+    assert explanation.tick == 8
+    assert cause is not None
+    assert (cause.kind, cause.place.text) == ("split", "self.loader = Station(list(self.packer.belt))")
 
 
 def test_what_is_joined_without_that_effect_is_not_called_the_cause() -> None:

@@ -98,12 +98,13 @@ def _named(inner: Any) -> list[Any]:
 
 
 class _LoadWatch:
-    """What changed between two lines was set by the line before."""
+    """What changed between two lines, or is another object, was set by the line before."""
 
     def __init__(self, inner: Any) -> None:
         self.count = 0
         self._inner = inner
         self._parts = parts_of(inner)
+        self._objects = objects_of(inner)  # Kept until the next look: no id is used again.
         self._set: dict[str, tuple[str, int, str]] = {}
         self._running: tuple[str, int, str] | None = None
         self._entered: dict[int, FrameType] = {}
@@ -132,11 +133,14 @@ class _LoadWatch:
         self.count += 1
         if self.count > LINES_MAX:
             return
-        parts = parts_of(self._inner)
+        parts, objects = parts_of(self._inner), objects_of(self._inner)
         if self._running is not None:
             for path in {path for path, _ in parts.items() ^ self._parts.items()}:
                 self._set[path] = self._running
-        self._parts = parts
+            for path, one in objects.items():  # Another object of equal values is another one, too.
+                if path in self._objects and one is not self._objects[path]:
+                    self._set[path] = self._running
+        self._parts, self._objects = parts, objects
 
     def _look_at_variables(self, frame: FrameType) -> None:
         """Note the objects that variables of load() lead to now, and did not before the last line."""
