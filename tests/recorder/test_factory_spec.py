@@ -125,6 +125,7 @@ LINES = {
     "leaving:Ok": f"leaving:Ok: importing leaving ended with sys.exit(3) {GUARD}",
     "leaving_quietly:Ok": f"importing leaving_quietly ended with sys.exit() {GUARD}",
     "raising:Ok": f"raising:Ok: importing raising raised ZeroDivisionError: division by zero {GUARD}",
+    "away_from_here:Ok": "No module named 'away_from_here': run this in the folder of the module, or name that folder in",
     "lacking:Ok": "lacking:Ok: No module named 'no_such_module_anywhere'",
 }
 

@@ -69,7 +69,9 @@ def factory_of(sim: str | None) -> Factory | None:
     try:
         return load_factory(sim)
     except ValueError as error:
-        raise UsageError(f"--sim {error}") from None
+        lacks = f"No module named {sim.partition(':')[0].partition('.')[0]!r}" in str(error)
+        hint = ": run this in the folder of the module, or name that folder in PYTHONPATH" if lacks else ""
+        raise UsageError(f"--sim {error}{hint}") from None
 
 
 def note_version(tape: Tape) -> None:

@@ -121,7 +121,7 @@ def _print_more(
     lines = shown.requested_lines(
         whole=all_rows or not sys.stdout.isatty(), uncut=all_rows, drawn=drawn.name if drawn else None
     )
-    lines += changed.lines(whole=all_rows) if changed is not None else []
+    lines += changed.lines(whole=all_rows, asked=shown.requested) if changed is not None else []
     for line in [
         *(f"  {text}" for text in lines),
         *(drawn.title if drawn else ()),

@@ -71,6 +71,12 @@ def _trial_text(trial: ReadTrial) -> str:
     return f"{name}: a step reads it: with another value, tick {trial.read_at:,} has another result ({trial.sign})"
 
 
+def _is_in(path: str, names: Sequence[str]) -> bool:
+    """Return True for the path of one of these values, or of a value in it, also in the form "ITEM in PATH" of a set."""
+    of_item = path.rpartition(" in ")[2]
+    return any(one == name or one.startswith((f"{name}.", f"{name}[")) for name in names for one in (path, of_item))
+
+
 def _value_lines(values: Sequence[ObjectDifference], *, whole: bool, has_more: bool) -> list[str]:
     """Lines of changed values: single ones first, then those of large groups such as the cells of a map, orders last.
 
@@ -120,17 +126,25 @@ class StepChanges:
         saved_form = objects is not None and not objects.differences and len(fields) < len(differences)
         return StepChanges(tick, objects, fields, saved_form)
 
-    def lines(self, *, whole: bool) -> list[str]:
-        """The first changes as lines; whole: up to NAMED_MAX values, and eight rows of each field."""
+    def lines(self, *, whole: bool, asked: Sequence[str] = ()) -> list[str]:
+        """The first changes as lines; whole: up to NAMED_MAX values, and eight rows of each field.
+
+        asked: names of values and fields, whose changes come first.
+        """
         values = self.objects.differences if self.objects is not None else []
-        texts = _value_lines(values, whole=whole, has_more=self.objects is not None and self.objects.has_more)
+        has_more = self.objects is not None and self.objects.has_more
+        of_asked = [one for one in values if _is_in(one.path, asked)]
+        others = [one for one in values if not _is_in(one.path, asked)]
+        texts = [text for part in (of_asked, others) for text in _value_lines(part, whole=whole, has_more=has_more)]
         shown = texts if whole else texts[:SHOWN]
         lines = [plain_text(text) for text in shown]
-        if self.objects is not None and (self.objects.has_more or len(shown) < len(texts)):
-            lines.append("… and more" + ("" if whole else ": --all"))
+        left = len(texts) - len(shown)
+        if has_more or left:
+            count = f"at least {left:,} " if left and has_more else f"{left:,} " if left else ""
+            lines.append(f"… and {count}more{'' if whole else ': --all'}")
         if self.saved_form:
             lines.append(SAVED_FORM)
-        for one in self.fields:
+        for one in sorted(self.fields, key=lambda one: not _is_in(one.field, asked)):
             of_field = difference_lines(one, LABELS)
             lines += of_field if whole else of_field[:FIELD_LINES]
         if not lines:

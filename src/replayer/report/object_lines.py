@@ -21,12 +21,13 @@ class ShownState:
     """A state as ``replay seek`` shows it: the objects in it by paths, its other fields by their names.
 
     Attributes:
+        requested: the names of fields, and the paths of values, that were asked for.
         fields: those of the requested names that are fields of the state.
     """
 
     def __init__(self, tick: int, snapshot: Snapshot, requested: Sequence[str]) -> None:
         """requested: names of fields, or paths of values in the objects. Raises UsageError for one that is neither."""
-        self._tick, self._snapshot, self._requested = tick, snapshot, requested
+        self._tick, self._snapshot, self.requested = tick, snapshot, requested
         self._tree = objects_in(snapshot)
         self.fields = [name for name in requested if name in list(snapshot)]
         self._found: dict[str, tuple[str, Any]] = {}
@@ -79,7 +80,7 @@ class ShownState:
         drawn: a name of an array that is drawn as a map: its numbers are left out.
         """
         lines: list[str] = []
-        for name in self._requested:
+        for name in self.requested:
             if name in self._found:
                 assert self._tree is not None
                 found = self._tree.lines_at(*self._found[name], whole=whole, uncut=uncut)
@@ -101,7 +102,7 @@ class ShownState:
     def requested_values(self) -> dict[str, Any]:
         """The requested fields and values, for JSON."""
         values: dict[str, Any] = {}
-        for name in self._requested:
+        for name in self.requested:
             if name in self._found:
                 assert self._tree is not None
                 values[name] = self._tree.plain(*self._found[name])

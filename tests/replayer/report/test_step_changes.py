@@ -31,3 +31,17 @@ def test_the_cells_of_a_map_have_one_line() -> None:
         "  fog[:][:]: 80 or more values changed, the first is fog[0][0]: before 0, after 1",
         "  … and more: --all",
     ]
+
+
+def test_what_was_asked_for_comes_first_and_the_rest_is_counted() -> None:
+    """Also a value inside it, and an item of a set; a name that only begins alike is another one."""
+    values = [ObjectDifference("value", f"units[{number}].hp", "1", "2") for number in range(30)]
+    values += [ObjectDifference("value", f"{name}", "1", "2") for name in "abcdefghijkl"]
+    values += [ObjectDifference("value", "goldsmith", "5", "6"), ObjectDifference("value", "gold", "3", "4")]
+    values.append(ObjectDifference("value", "'ring' in items", "absent", "present"))
+    changes = StepChanges(4, ObjectDiff(values, False, set()), [], False)
+    shown = changes.lines(whole=False, asked=["gold", "items"])
+    assert shown[1:3] == ["  gold: before 3, after 4", "  'ring' in items: before absent, after present"]
+    whole = changes.lines(whole=True, asked=["gold"])
+    assert whole[1] == "  gold: before 3, after 4"
+    assert shown[-1] == f"  … and {2 + 12 + 1 + 1 - (len(shown) - 2)} more: --all"  # The thirty have one line.

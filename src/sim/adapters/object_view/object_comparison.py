@@ -19,6 +19,7 @@ from sim.adapters.object_view.object_tree import ObjectTree
 from sim.adapters.object_view.shown_values import Composite, Ref, ShownPart, Word
 from sim.adapters.object_view.value_text import differing_texts, order_texts, shortened, told_apart
 
+PLACE_LENGTH = 3  # A list of so few numbers is rather a place than a queue: its values tell more than their order.
 HALF_WIDTH = 55  # Of the text of one value, about.
 NAME_WIDTH = 30  # Of the text of an item in an order.
 ALIKE_WIDTH = 120  # Of that of an item whose shorter text is that of another one, too.
@@ -135,7 +136,7 @@ class _Comparison:
             yield from self._compare_order(pair, _keyed(one), _keyed(two))
             self._add_entries(pair.paths, [_keyed(one), _keyed(two)])
         elif one.is_list:
-            yield from self._compare_lists(pair, one.entries, two.entries)
+            yield from self._compare_lists(pair, one.entries, two.entries, is_tuple=one.opening == "(")
         else:
             self._add_entries(pair.paths, [one.entries, two.entries])
             if one.hidden != two.hidden:
@@ -173,9 +174,13 @@ class _Comparison:
             yield _order(pair, [_key_name(step) for step in common[0]], *common)
 
     def _compare_lists(
-        self, pair: _Pair, one: Sequence[ShownPart], two: Sequence[ShownPart]
+        self, pair: _Pair, one: Sequence[ShownPart], two: Sequence[ShownPart], *, is_tuple: bool
     ) -> Iterator[ObjectDifference]:
-        places = self._permutation([entry.value for entry in one], [entry.value for entry in two])
+        values = [entry.value for entry in one]
+        is_place = not any(isinstance(value, Ref) for value in values) and (
+            is_tuple or (len(one) <= PLACE_LENGTH and not any(isinstance(value, str) for value in values))
+        )
+        places = None if is_place else self._permutation(values, [entry.value for entry in two])
         if places is None:
             self._add_entries(pair.paths, [one, two])
             return

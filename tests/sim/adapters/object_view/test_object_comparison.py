@@ -41,6 +41,7 @@ class Game:
         self.grid, self.grids = np.zeros((3, 4)), [np.zeros(3), np.zeros(3)]
         self.rng, self.random, self.ids = np.random.default_rng(3), random.Random(3), itertools.count()
         self.order, self.speed, self.text = iter([1, 2, 3]), 1.0, "t" * 200
+        self.place, self.spot = (7, 8), [7, 8]
         self.change = None
         _CHANGES[id(self)] = change
 
@@ -93,6 +94,8 @@ CHANGES: list[tuple[Callable[[Game], object], list[str]]] = [
     (lambda g: g.queue.reverse(), ["order of queue: A 5, 6, 7, 8; B 8, 7, 6, 5"]),
     (lambda g: g.words.reverse(), ["order of words: A 'x', 'y', 'y'; B 'y', 'y', 'x'"]),
     (lambda g: swap(g.cells, 1, 2), ["cells[1]: A 1, B 0", "cells[2]: A 0, B 1"]),
+    (lambda g: setattr(g, "place", (8, 7)), ["place[0]: A 7, B 8", "place[1]: A 8, B 7"]),
+    (lambda g: g.spot.reverse(), ["spot[0]: A 7, B 8", "spot[1]: A 8, B 7"]),
     (lambda g: g.recent.rotate(), ["order of recent: A 'a', 'b', 'c'; B 'c', 'a', 'b'"]),
     (lambda g: swap(g.units, 4, 5), [f"order of units: A … from [4]: {U4}, {U5}; B … from [4]: {U5}, {U4}"]),
     (lambda g: g.tags.add(9), ["9 in tags: A absent, B present"]),
