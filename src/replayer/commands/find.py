@@ -51,7 +51,8 @@ def find(
 
     A condition has fields, paths of values in recorded objects, telemetry.NAME and
     tick; numbers and texts; + - * / // % and comparisons; and, or, not, & | ~;
-    [index], [3:9], [other > 3]; sum, min, max, mean, any, all, count, len, abs.
+    [index], [3:9], [other > 3]; 'ring' in items (a set, a list, keys, a text);
+    sum, min, max, mean, any, all, count, len, abs.
     Each tick is re-simulated and compared with the recording. A condition over
     telemetry alone needs no step. Intervals are skipped where the tape's lookup file
     (replay index) proves that it cannot hold.

@@ -264,6 +264,49 @@ def _absolute(value: Any) -> Any:
     return abs(number)
 
 
+def contained(one: Any, whole: Any) -> bool:
+    """Return True if a text, a number or None is in a text, a list, a set or the keys of a dict, as Python has it.
+
+    Raises OtherKindError for what else is asked, and where an item that is none of these decides.
+    """
+    if not isinstance(one, bool | int | float | str | None):
+        raise OtherKindError("'in' asks for a text, a number or None")
+    if isinstance(whole, str):
+        if not isinstance(one, str):
+            raise OtherKindError("only a text can be in a text")
+        return one in whole
+    items, is_whole = _items_of(whole)
+    if one in items:
+        return True
+    if not is_whole:
+        raise OtherKindError("it has items that are no texts or numbers, or keys too long to compare: not known")
+    return False
+
+
+def _items_of(whole: Any) -> tuple[list[Any], bool]:
+    """The texts and numbers in a container, and True if it has nothing else."""
+    if isinstance(whole, np.ndarray) and whole.ndim == 1:
+        return whole.tolist(), True
+    if isinstance(whole, Mapping):
+        if any(str(step).startswith(".") for step in whole):
+            raise OtherKindError("an object has no items: 'in' asks a set, a list, the keys of a dict or a text")
+        items: list[Any] = [_key(step) if step.startswith("[") else entry.value for step, entry in whole.items()]
+    elif isinstance(whole, list | tuple):
+        items = list(whole)
+    else:
+        raise OtherKindError(f"{_kind(whole)} has no items: 'in' asks a set, a list, the keys of a dict or a text")
+    plain = [item for item in items if isinstance(item, bool | int | float | str | bytes | None)]
+    return plain, len(plain) == len(items)
+
+
+def _key(step: str) -> Any:
+    """The key of a dict's entry; an empty tuple for one that is no text or number."""
+    try:
+        return ast.literal_eval(step[1:-1])
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return ()
+
+
 REDUCTIONS: dict[str, Callable[[Any], Any]] = {
     "sum": _sum,
     "min": lambda value: _plain(_nonempty(value).min()),

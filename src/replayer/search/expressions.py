@@ -21,6 +21,7 @@ from replayer.search.exact_values import (
     REDUCTIONS,
     both,
     compared,
+    contained,
     element,
     exact,
     inverted,
@@ -121,6 +122,9 @@ class _Builder:
                 return self._unary(node, op, self.build(operand))
             case ast.Compare(left=left, ops=ops, comparators=others) if all(type(op) in COMPARISONS for op in ops):
                 return _comparison([COMPARISONS[type(op)] for op in ops], list(map(self.build, (left, *others))))
+            case ast.Compare(left=left, ops=[ast.In() | ast.NotIn() as op], comparators=[whole]):
+                item, holder, is_in = self.build(left), self.build(whole), isinstance(op, ast.In)
+                return lambda values: contained(item(values), holder(values)) is is_in
             case ast.BoolOp(op=op, values=parts):
                 return _connection(list(map(self.build, parts)), is_and=isinstance(op, ast.And))
             case ast.Call(keywords=[]):

@@ -175,6 +175,13 @@ def _element(value: Any, place: tuple[int, ...], watched: AskedValue) -> Any:
 
 def _plain(value: Any, name: ValueName) -> Any:
     if isinstance(value, dict | list):
+        from sim.adapters.object_view.shown_values import SET_STEP  # noqa: PLC0415 - most tapes have no objects
+
+        if isinstance(value, dict) and any(step.startswith(SET_STEP) for step in value):
+            raise ExpressionError(
+                f"{name} is a set of {len(value):,}: replay find 'VALUE in {name}' tells when a value is in it, "
+                f"and replay find 'len({name}) > {len(value):,}' when it grows"
+            )
         what = "an object" if isinstance(value, dict) else f"a list of {len(value):,}"
         raise ExpressionError(f"{name} is {what}: name one value in it, or find where len({name}) changes")
     if isinstance(value, np.generic):

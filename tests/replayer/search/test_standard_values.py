@@ -16,6 +16,7 @@ import pytest
 import recorder
 import replayer
 from replayer.search.search_errors import ExpressionError
+from sim.adapters import adapt
 
 TICKS = 12
 
@@ -226,3 +227,71 @@ def test_attributes_that_no_keyframe_has_are_found(tmp_path: Path) -> None:
             ExpressionError, match=r"there is no 'itme.weight'; did you mean item.weight\? \(tick 0, tick 1, tick 10\)"
         ):
             run.find("itme.weight > 5")
+
+
+class Bag:
+    """Things that come, one at a tick, into containers of every kind."""
+
+    def __init__(self) -> None:
+        self.now, self.limit, self.long = 0, 3, {"l" * 300: 2}
+        self.items: set[Any] = set()
+        self.numbers, self.names, self.word = [1, 2], ["a"], "hello"
+        self.prices: dict[Any, Any] = {"x": 1, 4: "n"}
+
+    def step(self, _: Any = None) -> None:
+        """Add something."""
+        self.now += 1
+        if self.now % 5 == 1:
+            self.items.add(["ring", 3, 2.5, "rod", None][self.now // 5])
+        self.numbers.append(self.now * 2)
+        self.names.append(f"n{self.now}")
+        self.word = "a ring" if self.now > 12 else "hello"
+        self.prices["ring" if self.now == 9 else self.now * 10] = 3
+
+
+CONTAINED = (
+    "'ring' in items", "3 in items", "2.5 in items", "None in items", "'rod' not in items", "limit in items",
+    "10 in numbers", "'10' in numbers", "now in numbers", "'n7' in names", "7 in names", "'ring' in word", "'z' in word",
+    "'ring' in prices", "40 in prices", "4.0 in prices", "'x' in prices and 90 not in prices",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def bag(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("bag") / "bag.tape"
+    with recorder.Recorder(path, adapt(Bag()), keyframe_interval_ticks=5, trial_ms=0) as tape:
+        for _ in range(22):
+            tape.step(None)
+    return path
+
+
+@pytest.mark.parametrize("text", CONTAINED)
+def test_in_is_that_of_python(bag: Path, text: str) -> None:
+    live, expected = Bag(), []
+    for tick in range(23):
+        if eval(text, {}, vars(live)):
+            expected.append(tick)
+        live.step()
+    with replayer.open(bag, world=lambda: adapt(Bag())) as run:
+        assert run.find(text).ticks == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("1 in now", "has no items"),
+        ("'a' in long", "keys too long to compare: not known"),
+        ("1 in word", "only a text can be in a text"),
+        ("'a' in names in names", "is not allowed"),
+        ("names in names", "'in' asks for a text, a number or None"),
+    ],
+)
+def test_what_holds_nothing_says_so(bag: Path, text: str, why: str) -> None:
+    with replayer.open(bag, world=lambda: adapt(Bag())) as run, pytest.raises(ExpressionError, match=why):
+        run.find(text)
+
+
+def test_the_last_write_of_a_set_says_what_to_ask(bag: Path) -> None:
+    said = r"items is a set of 5: replay find 'VALUE in items' tells when"
+    with replayer.open(bag, world=lambda: adapt(Bag())) as run, pytest.raises(ExpressionError, match=said):
+        run.last_write("items")

@@ -62,7 +62,7 @@ class _Bounds:
                 return calculated(ARITHMETIC[type(op)], self.of(left), self.of(right))
             case ast.UnaryOp(op=op, operand=operand):
                 return _unary(op, self.of(operand))
-            case ast.Compare(left=left, ops=ops, comparators=others):
+            case ast.Compare(left=left, ops=ops, comparators=others) if all(type(op) in COMPARISONS for op in ops):
                 return self._comparison(ops, [left, *others])
             case ast.BoolOp(op=op, values=parts):
                 return self._connection(parts, is_and=isinstance(op, ast.And))
