@@ -107,6 +107,22 @@ def test_a_drawn_field_has_no_numbers(capsys: pytest.CaptureFixture[str], name: 
     assert_one_line(capsys.readouterr(), "--picture needs a field of two dimensions: tick has 0 dimensions")
 
 
+def test_plot_draws_the_maps_that_the_page_shows(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of layers() first, then the fields that are maps; a layers() that raises is told."""
+    assert run(replayer.commands.main.main, f"plot own.tape --tick 2 {SIM} -o own.svg") == 0
+    assert capsys.readouterr().out == "own.svg\n"
+    drawn = Path("own.svg").read_text()
+    assert [name for name in ("long grass", "Pasture.grass", "Pasture.sheep") if f"<!-- {name} -->" in drawn] == [
+        "long grass",
+        "Pasture.grass",
+    ]
+    monkeypatch.setattr(Pasture, "layers", lambda _: {}["long grass"])
+    assert run(replayer.commands.main.main, f"plot own.tape --tick 2 {SIM} -o torn.svg") == 0
+    assert capsys.readouterr().err.startswith("note: layers() raised KeyError: 'long grass'")
+
+
 def test_a_list_of_places_is_no_map() -> None:
     """Two or three columns of many rows are left out, in either order of axes; a small map of two rows is one."""
     with open_tape("plain.tape", PlainPasture) as tape:

@@ -22,7 +22,6 @@ from replayer.commands.options import Json, Sim, TapePath
 from replayer.commands.spooled_events import rebuilt_events
 from replayer.export.event_files import section_rows, write_events
 from replayer.export.tables import FORMATS, write_table
-from replayer.tape.fields import has_sides_of_map, world_of
 from replayer.tape.tape import Tape
 from replayer.timeline.timeline import Timeline
 from replayer.value_text import tick_range
@@ -240,18 +239,14 @@ def load_drawing() -> ModuleType:
 
 def _layers(path: Location, tick: int, sim: str | None) -> tuple[int, dict[str, Any]]:
     """Return the tick that was reached, and the parts of its state that can be drawn as maps, by name."""
-    with reading(path), Timeline(path, factory_of(sim)) as run:
+    from replayer.commands.seek_picture import shown_layers  # noqa: PLC0415 - it takes time, and curves do without
+
+    run_factory = factory_of(sim)
+    with reading(path), Timeline(path, run_factory) as run:
         ensure_states(run.tape)
         note_losses(run.tape)
         reached = run.seek(tick).tick
-        snapshot, world = run.state.snapshot(), world_of(run.tape)
-        if world is not None and world.layers is not None:
-            return reached, dict(world.layers(run.tape.meta["world"]["config"], snapshot))
-    return reached, {name: snapshot[name] for name in snapshot if _is_map(snapshot[name])}
-
-
-def _is_map(field: Any) -> bool:
-    """Return True for numbers of two axes that are no list of places, and for a picture."""
-    from replayer.view.states.shown_layers import is_picture  # noqa: PLC0415 - only a plot of one tick needs it
-
-    return is_picture(field) or (field.ndim == 2 and field.dtype.kind in "biuf" and has_sides_of_map(field.shape))
+        layers, problems = shown_layers(run, run_factory, reached, run.state.snapshot())
+    for why in problems:
+        print_visible(f"note: {why}", file=sys.stderr)
+    return reached, dict(layers)

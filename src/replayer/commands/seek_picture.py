@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -76,15 +76,23 @@ def draw_layer(run: Timeline, factory: Factory | None, tick: int, snapshot: Snap
     world = world_of(run.tape)
     if factory is None and world is not None and world.picture is not None:
         return _drawn(None, [], world.picture(snapshot))
-    try:
-        shown = ShownLayers(run, factory, {tick: snapshot}, can_simulate=True)
-    except (RecordingError, LookupError, ValueError):  # There is no simulation here whose layers() could be asked.
-        shown = ShownLayers(run, factory, {tick: snapshot}, can_simulate=False)
-    for name, layer in shown.layers(tick, snapshot).items():
+    for name, layer in shown_layers(run, factory, tick, snapshot)[0].items():
         return _drawn(None, [f"  layer {plain_text(name)}:"], np.asarray(layer))
     raise UsageError(
         "--picture needs a field of two dimensions, and this state has none that is a map: name one with --field"
     )
+
+
+def shown_layers(
+    run: Timeline, factory: Factory | None, tick: int, snapshot: Snapshot
+) -> tuple[Mapping[str, Array], list[str]]:
+    """The maps of a state that the page shows, by name; and why the simulation's layers() gave none, if it failed."""
+    try:
+        shown = ShownLayers(run, factory, {tick: snapshot}, can_simulate=True)
+    except (RecordingError, LookupError, ValueError):  # There is no simulation here whose layers() could be asked.
+        shown = ShownLayers(run, factory, {tick: snapshot}, can_simulate=False)
+    layers = shown.layers(tick, snapshot)
+    return layers, [why for name, (_, why) in shown.problems.items() if name == "layers"]
 
 
 def _is_numbers(array: Array) -> bool:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure  # Not pyplot, which keeps figures and may want a display.
+from matplotlib.ticker import MaxNLocator
 
 from recorder.storage.atomic_file import write_file
 from replayer.diagnose.compare.spread import DifferenceSpread
@@ -51,7 +52,7 @@ def draw_curves(columns: Columns, what: Sequence[str] | None, title: str) -> Fig
         shared = shared or axes
         axes.set_ylabel(label)
         axes.set_title(heading, loc="left", fontsize="small")
-        _draw_panel(axes, columns, prefixes)
+        _draw_panel(axes, columns, prefixes, label)
     if shared is not None:
         figure.axes[-1].set_xlabel("tick")
     return figure
@@ -81,59 +82,86 @@ def _names(columns: Columns, prefixes: Sequence[str]) -> list[str]:
     return [name for name in columns if name.startswith(dotted) or name in prefixes]
 
 
-def _draw_panel(axes: Axes, columns: Columns, prefixes: Sequence[str]) -> None:
+def _draw_panel(axes: Axes, columns: Columns, prefixes: Sequence[str], label: str) -> None:
     ticks = np.asarray(columns["tick"])
     for name in _names(columns, prefixes):
         values = np.asarray(columns[name], dtype=np.float64)
-        label = (name.partition(".")[2] or name).replace(".", ", ")
+        curve = (name.partition(".")[2] or name).replace(".", ", ")
         if name.startswith(SUMS):
             x, y = _rates(ticks, values)
+            axes.set_ylabel(f"{label}{_mean_text(ticks)}")
             if not y.any():
                 continue  # A cause without deaths would only fill the legend.
         else:
             stride = max(1, len(ticks) // POINTS_MAX)
             x, y = ticks[::stride], values[::stride]
-        axes.plot(x, y, label=label, linewidth=1.0)
+        axes.plot(x, y, label=curve, linewidth=1.0)
     if not any((np.asarray(line.get_ydata()) < 0).any() for line in axes.lines):
         axes.set_ylim(bottom=0)
     axes.grid(alpha=0.3)
     if axes.lines:
         axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize="x-small")  # Next to the curves, not on them.
+    else:
+        axes.text(0.5, 0.5, "none in this run", transform=axes.transAxes, ha="center", va="center", color="grey")
+        axes.update_datalim([(ticks[0], 0), (ticks[-1], 0)])
+        axes.autoscale_view(scaley=False)
+        axes.set_yticks([])
 
 
 def _rates(ticks: npt.NDArray[Any], sums: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     """Mean rates per tick between evenly spaced rows of a running sum."""
-    rows = np.unique(np.linspace(0, len(ticks) - 1, min(len(ticks), RATE_BINS + 1)).astype(np.int64))
+    rows = _rate_rows(ticks)
     x, total = ticks[rows], sums[rows]
     if len(x) < 2:
         return x, np.zeros(len(x))
     return (x[1:] + x[:-1]) / 2, np.diff(total) / np.diff(x)
 
 
-def draw_layers(layers: Mapping[str, npt.NDArray[Any]], title: str) -> Figure:
-    """Maps, one per layer, each (height, width) with its own colour bar. Raises LookupError if there are none.
+def _rate_rows(ticks: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    return np.unique(np.linspace(0, len(ticks) - 1, min(len(ticks), RATE_BINS + 1)).astype(np.int64))
 
-    A layer of colours, (height, width, 3 or 4) uint8, is shown as it is, without a bar: its numbers are no scale.
+
+def _mean_text(ticks: npt.NDArray[Any]) -> str:
+    """Over how many ticks each rate is a mean, as a second line of a label; "" if it is the figure of one tick."""
+    spans = np.diff(ticks[_rate_rows(ticks)])
+    if not spans.size or spans.max() == 1:
+        return ""
+    least, most = int(spans.min()), int(spans.max())
+    return f"\n(means of {most:,} ticks)" if least == most else f"\n(means of {least:,} to {most:,} ticks)"
+
+
+def draw_layers(layers: Mapping[str, npt.NDArray[Any]], title: str) -> Figure:
+    """Maps, one per layer, each (height, width) with its own colour bar, or a picture, (height, width, 3 or 4) uint8.
+
+    Raises LookupError if there are none.
     """
     if not layers:
         raise LookupError("the state has no layers to draw as maps")
     column_count = min(3, len(layers))
     row_count = -(-len(layers) // column_count)
-    figure = Figure(figsize=(4.0 * column_count, 3.2 * row_count + 0.5), layout="constrained")
+    tall = min(3.2, 0.8 + 3.2 * max(layer.shape[0] / layer.shape[1] for layer in layers.values()))
+    figure = Figure(figsize=(4.0 * column_count, tall * row_count + 0.5), layout="constrained")
     figure.suptitle(title)
     for place, (name, layer) in enumerate(layers.items()):
         axes = figure.add_subplot(row_count, column_count, place + 1)
         axes.set_title(name, fontsize="small")
         axes.tick_params(labelsize="x-small")
-        if layer.ndim == 3:
-            axes.imshow(layer, interpolation="nearest")
-            continue
-        lowest = float(np.min(layer))
-        limit = float(np.abs(layer).max()) or 1.0
-        signed = {"cmap": "RdBu_r", "vmin": -limit, "vmax": limit}
-        image = axes.imshow(layer, **(signed if lowest < 0 else {"cmap": "viridis"}), interpolation="nearest")
-        figure.colorbar(image, ax=axes, shrink=0.85)
+        _draw_map(axes, layer)
     return figure
+
+
+def _draw_map(axes: Axes, layer: npt.NDArray[Any]) -> None:
+    if layer.ndim == 3:
+        axes.imshow(layer, interpolation="nearest")
+        return
+    lowest = float(np.min(layer))
+    limit = float(np.abs(layer).max()) or 1.0
+    signed = {"cmap": "RdBu_r", "vmin": -limit, "vmax": limit}
+    image = axes.imshow(layer, **(signed if lowest < 0 else {"cmap": "viridis"}), interpolation="nearest")
+    beside = axes.inset_axes((1.04, 0.0, 0.05, 1.0))  # As high as the map, whatever its shape.
+    is_whole = layer.dtype.kind in "biu" or bool((layer == np.rint(layer)).all())
+    ticks = MaxNLocator(integer=True) if is_whole else None  # No cell has the colour of half a tree.
+    axes.figure.colorbar(image, cax=beside, ticks=ticks)
 
 
 def draw_difference(spread: DifferenceSpread, title: str) -> Figure:
