@@ -15,6 +15,7 @@ from optional_packages import LazyModule, needs
 import recorder
 import replayer.commands.main
 from recorder.console.app import run_app
+from replayer.view.drawing.colour_maps import colours_of, table
 
 from oracle.command_lines import assert_one_line
 from project_paths import ROOT
@@ -71,6 +72,25 @@ def test_a_map_has_a_colour_bar(tape: Path, tmp_path: Path) -> None:
     bar = line[last - 95 : last + 1]
     assert np.abs(bar[2] - VIRIDIS_LOWEST).max() < 12
     assert (np.diff(bar[3:, 1]) >= 0).all()
+
+
+@pytest.mark.parametrize("scheme", [[], ["--dark"]])
+def test_the_legend_has_the_colour_that_nothing_has(tape: Path, tmp_path: Path, scheme: list[str]) -> None:
+    """A square of the ground between 0 and the bar."""
+    output = tmp_path / "tick.png"
+    assert render(tape, "--tick", 41, "-o", output, "--hide", "frogs", *SIM, *scheme) == 0
+    with image.open(output) as picture:
+        line = np.asarray(picture.convert("RGB"))[10 + 7].astype(int)
+        (nothing,) = np.unique(cells_of(picture)[pond_at(41).state["water"] == 0], axis=0).tolist()
+    begin = int(np.flatnonzero(np.abs(line - VIRIDIS_LOWEST).max(axis=1) < 3)[0])
+    assert (line[begin - 12 : begin - 7] == nothing).all()
+
+
+def test_zero_within_a_scale_has_the_colour_of_its_place() -> None:
+    """A tick without values below 0, in a film that has some: its zeros are no ground."""
+    colours = colours_of("viridis", 255, (0.0, 4.0), (-4.0, 4.0), np.array(GROUND, np.uint8))
+    assert colours[0].tolist() == table("viridis")[127].tolist()
+    assert colours_of("viridis", 255, (0.0, 4.0), (0.0, 8.0), np.array(GROUND, np.uint8))[0].tolist() == list(GROUND)
 
 
 def test_one_tick_may_be_named_as_in_the_other_commands(tape: Path, tmp_path: Path) -> None:

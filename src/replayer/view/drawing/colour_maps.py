@@ -31,7 +31,7 @@ def colours_of(name: str, steps: int, own: tuple[float, float], shown: tuple[flo
     """The colour of each byte of an encoded map, (256, 3), as the page chooses it.
 
     steps: see frame_encoding. own: lowest and highest value of the map. shown: those of the scale. ground: the colour of
-    nothing, which is the lowest value if that is 0.
+    nothing: of 0, if that is the lowest value of the map and of the scale, whose legend shows this colour.
     """
     colours = np.zeros((256, 3), np.uint8)
     codes = np.arange(steps + 1)
@@ -40,7 +40,7 @@ def colours_of(name: str, steps: int, own: tuple[float, float], shown: tuple[flo
         share = (values - shown[0]) / ((shown[1] - shown[0]) or 1.0)
     place = np.clip(np.floor(np.nan_to_num(share) * 255), 0, 255).astype(np.int64)
     colours[: steps + 1] = table(name)[place]
-    if own[0] == 0:
+    if own[0] == shown[0] == 0:
         colours[0] = ground
     if steps < 255:
         colours[255] = NOT_FINITE

@@ -11,13 +11,14 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageDraw, ImageFont
 
-from replayer.view.drawing.colour_maps import POINT_COLOURS, colours_of
+from replayer.view.drawing.colour_maps import POINT_COLOURS, colours_of, table
 from replayer.view.states.frame_encoding import PICTURE, EncodedTick
 from replayer.view.states.page_json import page_text
 
 GAP, LINE, TEXT = 10, 20, 13  # Pixels between maps, of a line of text, and of its letters.
 TITLE_MAX = 60  # Characters.
 BAR, BAR_DOWN = (96, 9), 3  # The size of a colour bar, and its distance from the top of its line.
+SWATCH = 9  # The side of the square that shows the colour of nothing.
 SCHEMES = {"light": ("#f6f7f8", "#16191d", "#e9ecef"), "dark": ("#14171a", "#e7eaee", "#0d0f11")}  # Page, text, map.
 
 Picture = npt.NDArray[np.uint8]
@@ -129,7 +130,11 @@ class TickPainter:
         for text in (page_text(name, TITLE_MAX), f"{low:.4g}"):
             pen.text((x, y), text, self._ink, self._font)
             x += self._width(text) + GAP
-        bar = colours_of(self._options.colours, 255, (low, high), (low, high), self._ground_colour())[None]
+        if low == 0:  # Its cells have the colour of the ground, see colours_of.
+            top = y + BAR_DOWN
+            pen.rectangle((x, top, x + SWATCH - 1, top + SWATCH - 1), fill=self._ground, outline=self._ink)
+            x += SWATCH + GAP // 2
+        bar = table(self._options.colours)[None]
         page.paste(Image.fromarray(bar).resize(BAR, Image.Resampling.NEAREST), (x, y + BAR_DOWN))
         pen.text((x + BAR[0] + GAP, y), f"{high:.4g}", self._ink, self._font)
 
@@ -137,7 +142,8 @@ class TickPainter:
         """The pixels of a title with its colour bar."""
         bounds = [f"{value:.4g}" for value in self.ranges.get(name, ())]
         texts = [page_text(name, TITLE_MAX), *bounds]
-        return sum(self._width(text) + GAP for text in texts) - GAP + (BAR[0] + GAP if bounds else 0)
+        swatch = SWATCH + GAP // 2 if self.ranges.get(name, (math.nan,))[0] == 0 else 0
+        return sum(self._width(text) + GAP for text in texts) - GAP + (BAR[0] + GAP + swatch if bounds else 0)
 
     def _ground_colour(self) -> Picture:
         return np.array([int(self._ground[at : at + 2], 16) for at in (1, 3, 5)], np.uint8)

@@ -35,7 +35,7 @@ export class Maps {
   }
 
   card(name) {
-    const card = { name, figures: [], legend: h('canvas', { width: 256, height: 1 }), low: h('span'), high: h('span'), shape: SHAPE };
+    const card = { name, figures: [], legend: h('canvas', { width: 256, height: 1 }), nothing: h('i', { hidden: true, title: '0 has this colour, so that sparse maps can be read' }), low: h('span'), high: h('span'), shape: SHAPE };
     for (const side of this.sides()) {
       const one = { side, canvas: h('canvas', { role: 'img' }), small: document.createElement('canvas'), rings: new Rings(), wait: h('div', { className: 'wait', hidden: true }), mark: h('span'), note: h('span') };
       one.element = h('figure', {}, one.canvas, one.wait);
@@ -45,7 +45,7 @@ export class Maps {
       one.canvas.onpointerleave = () => { this.hover = null; tip(null); this.soon(); };
       card.figures.push(one);
     }
-    card.legendBox = h('div', { className: 'legend' }, card.low, card.legend, card.high);
+    card.legendBox = h('div', { className: 'legend' }, card.low, card.nothing, card.legend, card.high);
     card.element = h('article', { className: 'card' },
       h('div', { className: 'top' }, h('b', { textContent: name, title: name }), card.legendBox),
       h('div', { className: 'pair' }, ...card.figures.map(({ element }) => element)));
@@ -207,7 +207,8 @@ export class Maps {
         const value = layer.low + (code / layer.steps) * (layer.high - layer.low);
         colours[code] = all[Math.max(0, Math.min(255, Math.floor(((value - range.low) / span) * 255)))];
       }
-      if (layer.low === 0) colours[0] = ground; // Nothing looks like the ground, so that sparse layers can be read.
+      // Nothing looks like the ground, so that sparse layers can be read. The legend says so: 0 is where its scale begins.
+      if (layer.low === 0 && range.low === 0) colours[0] = ground;
     }
     if (layer.steps < 255) colours[255] = NOT_FINITE;
     return colours;
@@ -271,6 +272,7 @@ export class Maps {
     }
     const { low, high } = isDifference ? layer ?? { low: NaN, high: NaN } : range;
     const short = (value) => (Number.isFinite(value) ? figure(Number.isInteger(value) ? value : Number(value.toPrecision(3))) : '');
+    card.nothing.hidden = isDifference || low !== 0;
     tell(card.low, short(low));
     tell(card.high, short(high));
   }
