@@ -26,7 +26,17 @@ def run_lines(runs: Sequence[Run]) -> list[str]:
     widths = [max(len(row[column]) for row in rows) for column in range(len(COLUMNS))]
     table = ["  ".join(_cells(row, widths)).rstrip() for row in rows]
     errors = [f"  {run.tape}: {run.error}" for run in runs if run.error is not None]
-    return [f"{counted(len(runs), 'run')}, {counted(sum(map(ticks_of, runs)), 'tick')}, {size}", *table, *errors]
+    first = f"{counted(len(runs), 'run')}, {counted(sum(map(ticks_of, runs)), 'tick')}, {size}"
+    return [first, *table, *_reason_lines(runs), *errors]
+
+
+def _reason_lines(runs: Sequence[Run]) -> list[str]:
+    """What the reasons mean that a simulation gave as a code with a text; each once."""
+    texts: dict[str, list[str]] = {}
+    for run in runs:
+        if run.reason and run.text and run.text not in texts.setdefault(run.reason, []):
+            texts[run.reason].append(run.text)
+    return [f"  ended by {reason}: {said[0]}" for reason, said in texts.items() if len(said) == 1]
 
 
 def _cells(row: Sequence[str], widths: Sequence[int]) -> list[str]:

@@ -13,10 +13,12 @@ from corpora import change, copy_of_corpus, duel_folder, generate, rows  # noqa:
 
 import recorder.commands.main
 import replayer.commands.main
+from recorder import Recorder
 from recorder.corpus import Corpus, Run, glance
 from recorder.corpus.run_statistics import statistics_of
 
 from oracle.command_lines import assert_one_line, run
+from small_worlds import Walkers
 
 RUNS = Path("runs")
 
@@ -114,6 +116,17 @@ def test_a_line_for_each_run(capsys: pytest.CaptureFixture[str]) -> None:
         *("left=push", "won", f"{left},", "right=idle", "lost", right),
         *("ticks", "idle", "2.5", "kB", "not", "checked"),
     ]
+
+
+def test_a_reason_that_is_a_code_is_explained_once(capsys: pytest.CaptureFixture[str]) -> None:
+    """Below the table, in the words of the recording; words that differ from run to run are left to `info`."""
+    for number, (code, text) in enumerate([("Z1", "as asked"), ("Z1", "as asked"), ("cut", "at 3"), ("cut", "at 4")]):
+        with Recorder(f"runs/heaps-ended-{number}.tape", Walkers()) as tape:
+            tape.close({"reason": code, "text": text, "ticks": 0})
+    out = ls("", capsys)
+    assert out.count("as asked") == 1
+    assert "\n  ended by Z1: as asked\n" in out
+    assert "ended by cut" not in out
 
 
 @pytest.mark.parametrize("key", ["seed", "ticks", "bytes", "finished", "inputs", "quality"])

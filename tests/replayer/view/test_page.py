@@ -17,9 +17,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import numpy as np
 import pytest
 from optional_packages import LazyModule, needs
 
+import recorder
 from recorder import Recorder
 from sim.worlds.organisms import Organisms
 
@@ -428,7 +430,7 @@ def test_the_page_follows_a_recording_until_it_ends(open_page: Open, tmp_path: P
 def test_curves_of_several_scales_tell_them_in_their_chips_and_titles_have_room(
     open_page: Open, tmp_path: Path
 ) -> None:
-    """The lowest and highest value of a plain run; a single scale is that of the axis. Both titles are seen in full."""
+    """The lowest and highest value of a plain run, and whose scale the axis has. Both titles are seen in full."""
     path = tmp_path / "organisms.tape"
     world = Organisms({"world": "organisms", "seed": 9, "organisms_max": 40, "inflow": 500})
     counts, pools = [], []
@@ -445,9 +447,70 @@ def test_curves_of_several_scales_tell_them_in_their_chips_and_titles_have_room(
         playwright.expect(ranges).to_have_text(expected)
         for title in page.locator(".card b").all():
             assert title.evaluate("element => element.scrollWidth <= element.clientWidth")
+        playwright.expect(page.locator("#axis")).to_have_text("axis: organisms; scaled apart: pool by itself")
         page.get_by_role("button", name="Remove the curve pool").click()
-        playwright.expect(ranges).to_be_hidden()
+        playwright.expect(ranges).to_have_text(expected[:1])
+        playwright.expect(page.locator("#axis")).to_be_hidden()
         page.context.close()
+
+
+@pytest.mark.seldom(0.5)
+def test_curves_that_share_a_scale_have_their_own_figures_in_their_chips(open_page: Open, tmp_path: Path) -> None:
+    """The lowest and the highest value of each, as a plain loop has them, in what is seen of the run."""
+    path = tmp_path / "farm.tape"
+    farm = {"plants.grass": [], "plants.clover": [], "heads": []}
+    with recorder.record(Game(), path, trial_ms=0, quiet=True, telemetry=farm_at) as game:
+        for tick in range(61):
+            if tick:
+                game.step()
+            for name, value in farm_at(game).items():
+                farm[name].append(value)
+    with serving(str(path)) as url:
+        page = open_page(f"{url}#tick=0&curves=plants.grass|plants.clover|heads&window=20-40")
+        seen = [values[20:41] for values in farm.values()]
+        playwright.expect(page.locator(".chip .dim")).to_have_text([f"{min(one)} … {max(one)}" for one in seen])
+        playwright.expect(page.locator("#axis")).to_have_text("axis: plants; scaled apart: heads by itself")
+        page.get_by_role("button", name="The whole run").click()
+        seen = list(farm.values())
+        playwright.expect(page.locator(".chip .dim")).to_have_text([f"{min(one)} … {max(one)}" for one in seen])
+        page.context.close()
+
+
+def farm_at(game: Game) -> dict[str, int]:
+    """Two curves of one scale, and one of another."""
+    turn = game.turn
+    return {"plants.grass": 247 + turn * 7 % 41, "plants.clover": 300 + turn * turn % 97, "heads": 24 - turn % 5}
+
+
+def test_a_tick_that_the_run_has_not_is_told(open_page: Open, address: str) -> None:
+    """The nearest is shown, and why; the next step says no more of it."""
+    page = open_page(address)
+    status = page.locator("#transport .state")
+    for typed, said, tick in (("9999", "the last tick is 60", 60), ("-9999", "the first tick is 0", 0)):
+        page.locator("#tick").fill(typed)
+        page.keyboard.press("Enter")
+        playwright.expect(status).to_have_text(said)
+        shows(page, tick)
+        playwright.expect(status).to_have_text(said)
+    page.keyboard.press("ArrowRight")
+    playwright.expect(status).not_to_have_text("the first tick is 0")
+    assert page.get_by_label("Speed").locator("option").all_text_contents()[:2] == ["1 tick/s", "2 ticks/s"]
+
+
+@pytest.mark.parametrize("scheme", ["dark", "light"])
+def test_the_legend_has_the_colour_that_nothing_has(open_page: Open, address: str, scheme: str) -> None:
+    """Of a cell that is 0, in both schemes; the difference, whose middle is 0, has no such square."""
+    page = open_page(f"{address}#tick=41&compare=both", color_scheme=scheme)
+    shows(page, 41)
+    legend = page.locator(".legend i").first
+    playwright.expect(legend).to_be_visible()
+    shown = legend.evaluate("element => getComputedStyle(element).backgroundColor.match(/\\d+/g).map(Number)")
+    y, x = (int(place) for place in np.argwhere(pond_at(41).state["water"] == 0)[-1])
+    cell = page.locator("figure canvas").first.evaluate(
+        f"""canvas => [...canvas.getContext('2d').getImageData(
+            ({x} + 0.9) * canvas.width / {WIDTH}, ({y} + 0.9) * canvas.height / {HEIGHT}, 1, 1).data].slice(0, 3)"""
+    )
+    assert cell == shown
 
 
 def test_keys_that_are_pressed_while_the_page_opens_are_done(open_page: Open, address: str) -> None:

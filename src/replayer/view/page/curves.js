@@ -29,13 +29,14 @@ export class Curves {
     const { state } = this, rest = this.names().filter((name) => !state.curves.includes(name));
     byId('curves').hidden = !this.names().length;
     this.chips = state.curves.map((name, number) => {
-      const mark = h('i'), value = h('b'), range = h('span', { className: 'dim', title: 'The scale of this curve: its lowest and highest value that is seen' }), remove = h('button', { textContent: '×', ariaLabel: `Remove the curve ${name}`, onclick: () => this.actions.curve(name, false) });
+      const mark = h('i'), value = h('b'), range = h('span', { className: 'dim', title: 'The lowest and the highest value of this curve in what is seen' }), remove = h('button', { textContent: '×', ariaLabel: `Remove the curve ${name}`, onclick: () => this.actions.curve(name, false) });
       mark.style.background = css(`--c${number}`);
       return { name, value, range, element: h('span', { className: 'chip', title: state.telemetry.includes(name) ? `${name}: recorded telemetry` : `${name}: computed on the way; of an array the sum` }, mark, h('span', { className: 'name', textContent: !state.telemetry.includes(name) && state.info.summed_curves?.includes(name) ? `sum of ${name}` : name }), value, range, remove) };
     });
     const add = h('select', { ariaLabel: 'Add a curve', hidden: !rest.length }, h('option', { textContent: '+ curve', value: '' }), ...rest.map((name) => h('option', { textContent: name, value: name })));
     add.onchange = () => { if (add.value) this.actions.curve(add.value, true); };
-    byId('chips').replaceChildren(h('span', { className: 'dim', textContent: 'curves' }), ...this.chips.map(({ element }) => element), add);
+    this.axisNote = h('span', { id: 'axis', className: 'dim', hidden: true, title: 'Curves whose names begin alike share a scale; each scale fills the height of the plot' });
+    byId('chips').replaceChildren(h('span', { className: 'dim', textContent: 'curves' }), ...this.chips.map(({ element }) => element), add, this.axisNote);
     this.load();
   }
 
@@ -80,18 +81,25 @@ export class Curves {
     return points[low]?.[0] === tick ? points[low][1] : null;
   }
 
+  // The lowest and the highest known value of a curve, of all tapes.
+  rangeOf(name) {
+    const { state } = this, [first, last] = state.window, range = { low: Infinity, high: -Infinity };
+    for (const side of state.tapes.keys()) {
+      for (const [tick, value] of this.points.get(`${side} ${name}`) ?? []) {
+        if (value === null || tick < first || tick > last) continue; // One before and behind leads the line out of the plot.
+        range.low = Math.min(range.low, value);
+        range.high = Math.max(range.high, value);
+      }
+    }
+    return range;
+  }
+
+  // The scale of each group of curves: it holds the ranges of all of them.
   scales() {
     const scales = new Map();
     for (const name of this.state.curves) {
-      const scale = scales.get(groupOf(name)) ?? { low: Infinity, high: -Infinity };
-      for (const side of this.state.tapes.keys()) {
-        for (const [, value] of this.points.get(`${side} ${name}`) ?? []) {
-          if (value === null) continue;
-          scale.low = Math.min(scale.low, value);
-          scale.high = Math.max(scale.high, value);
-        }
-      }
-      scales.set(groupOf(name), scale);
+      const { low, high } = this.rangeOf(name), scale = scales.get(groupOf(name)) ?? { low: Infinity, high: -Infinity };
+      scales.set(groupOf(name), { low: Math.min(scale.low, low), high: Math.max(scale.high, high) });
     }
     return scales;
   }
@@ -186,14 +194,18 @@ export class Curves {
     }
   }
 
-  // Where curves have scales of their own, each chip tells that of its curve: in the plot it would cover the curves.
+  // Each chip tells the range of its own curve. The axis has one scale: where there are more, a line says whose it is.
   tellRanges(scales) {
-    const known = new Map(this.known(scales));
     for (const { name, range } of this.chips ?? []) {
-      const scale = known.size > 1 ? known.get(groupOf(name)) : undefined;
-      tell(range, scale ? `${figure(scale.low)} … ${figure(scale.high)}` : '');
-      range.hidden = !scale;
+      const { low, high } = this.rangeOf(name);
+      tell(range, low <= high ? `${figure(low)} … ${figure(high)}` : '');
+      range.hidden = !(low <= high);
     }
+    if (!this.axisNote) return;
+    const known = this.known(scales), shared = (group) => this.state.curves.filter((name) => groupOf(name) === group).length > 1;
+    const parts = known.slice(1).map(([group, { low, high }]) => `${group} ${shared(group) ? `together ${figure(low)} … ${figure(high)}` : 'by itself'}`);
+    tell(this.axisNote, parts.length ? `axis: ${known[0][0]}; scaled apart: ${parts.join(', ')}` : '');
+    this.axisNote.hidden = !parts.length;
   }
 
   over(event) {

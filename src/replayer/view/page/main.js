@@ -28,7 +28,7 @@ const REST_MS = 90, ADDRESS_MS = 300, DETAIL_MS = 250, LAYERS_MAX = 12, CURVES_M
 
 const state = {
   tapes: [], info: null, first: 0, last: 0, tick: 0, window: [0, 1], layers: [], curves: [], curvesChosen: false, telemetry: [], hidden: new Set(), compare: 'side', blink: 0, map: 'viridis',
-  scale: 'grows', speed: 30, direction: 1, playing: false, loopRange: null, kind: null, tab: 'tick', table: null, page: null, difference: null, trouble: null, live: null, following: false,
+  scale: 'grows', speed: 30, direction: 1, playing: false, loopRange: null, kind: null, tab: 'tick', table: null, page: null, difference: null, trouble: null, said: null, live: null, following: false,
   clamp: (tick) => Math.max(state.first, Math.min(state.last, Math.round(tick))),
   shownTick: (side) => (side < 2 ? Math.max(state.tapes[side].first, Math.min(state.tapes[side].last, state.tick)) : state.tick),
 };
@@ -217,7 +217,8 @@ function say() {
   const shown = maps.frames[0], fill = bar.ready ?? [];
   const count = fill.reduce((sum, { ranges }) => sum + ranges.reduce((part, [first, last]) => part + last - first + 1, 0), 0);
   const isDone = fill.length && fill.every((one) => one.done);
-  tell(playback.status, wire.isOpen && state.following ? live.text : !wire.isOpen ? 'no connection, trying again …' : shown && shown.shown !== state.shownTick(0) && !has(state.tick) ? `at ${whole(shown.shown)}, going to ${whole(state.tick)} …` : fill.length ? `${whole(count)} ticks ready${isDone ? '' : ' …'}` : '');
+  if (state.said?.tick !== state.tick) state.said = null; // It is about the tick that was reached.
+  tell(playback.status, state.said ? state.said.text : wire.isOpen && state.following ? live.text : !wire.isOpen ? 'no connection, trying again …' : shown && shown.shown !== state.shownTick(0) && !has(state.tick) ? `at ${whole(shown.shown)}, going to ${whole(state.tick)} …` : fill.length ? `${whole(count)} ticks ready${isDone ? '' : ' …'}` : '');
 }
 
 // The way back to the list of the folder, as it was left; from a branch beside its parent to the page that led there.

@@ -23,7 +23,7 @@ export class Playback {
     this.box.onfocus = () => this.box.select();
     this.box.onkeydown = (event) => this.typed(event);
     this.playButton = button('play', 'Play or pause (space)', () => this.toggle(), 'play');
-    this.speed = h('select', { ariaLabel: 'Speed', title: 'Ticks a second', onchange: () => { state.speed = Number(this.speed.value); } }, ...SPEEDS.map((speed) => h('option', { value: speed, textContent: `${whole(speed)} ticks/s` })));
+    this.speed = h('select', { ariaLabel: 'Speed', title: 'Ticks a second', onchange: () => { state.speed = Number(this.speed.value); } }, ...SPEEDS.map((speed) => h('option', { value: speed, textContent: speed === 1 ? '1 tick/s' : `${whole(speed)} ticks/s` })));
     this.turnButton = button('turn', 'Direction', () => { state.direction = -state.direction; this.show(); });
     this.loopButton = button('loop', 'Loop what is seen, or the range dragged with Shift ( I, O, \\ )', () => (state.loopRange ? actions.loop() : actions.loop(...state.window)));
     this.total = h('span', { className: 'dim', textContent: `of ${whole(state.last)}` });
@@ -44,7 +44,11 @@ export class Playback {
     this.box.blur();
     if (Number.isNaN(tick)) return this.actions.say();
     this.pause();
-    return this.actions.go(tick < 0 ? this.state.last + 1 + tick : tick);
+    const { state } = this, wanted = tick < 0 ? state.last + 1 + tick : tick, reached = state.clamp(wanted);
+    // A tick that the run has not is not left without a word: the nearest is shown, and why.
+    if (wanted > reached) state.said = { tick: reached, text: `the last tick is ${whole(reached)}` };
+    else if (wanted < reached) state.said = { tick: reached, text: `the first tick is ${whole(reached)}` };
+    return this.actions.go(wanted);
   }
 
   show() {
