@@ -7,7 +7,7 @@ import bisect
 import attrs
 import numpy as np
 
-from replayer.view.states.frame_encoding import EncodedTick
+from replayer.view.states.frame_encoding import EncodedTick, bounds_of
 from replayer.view.worker.page_jobs import ViewSelection
 
 SLACK = 1.1  # It is cleared down to the budget only when it exceeds it by this factor: sorting is linear.
@@ -20,12 +20,14 @@ class FrameCache:
 
     Attributes:
         centre: the tick that was looked at last; what is furthest from it is dropped first.
+        scales: the lowest and the highest value of each map in all ticks that were ever here.
     """
 
     def __init__(self, budget_bytes: int) -> None:
         self.budget_bytes = budget_bytes
         self.centre = 0
         self.size_bytes = 0
+        self.scales: dict[str, tuple[float, float]] = {}
         self._ticks: dict[int, EncodedTick] = {}
         self._look = ViewSelection()
         self._ready: list[int] = []  # Ascending.
@@ -42,6 +44,11 @@ class FrameCache:
 
     def put(self, tick: int, encoded: EncodedTick) -> None:
         """Add a tick, or layers of a tick that is there."""
+        for name, layer in encoded.layers.items():
+            bounds = bounds_of(layer)
+            if bounds is not None:
+                low, high = self.scales.get(name, bounds)
+                self.scales[name] = min(low, bounds[0]), max(high, bounds[1])
         old = self._ticks.get(tick)
         if old is not None:
             self.size_bytes -= old.size_bytes

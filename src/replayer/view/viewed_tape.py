@@ -348,4 +348,5 @@ class ViewedTape:
         self._told = None
         ranges, size = self.cache.ready_ranges(), self.cache.size_bytes
         message = {"kind": "fill", "side": self.side, "ranges": ranges, "bytes": size, "done": self.is_filled}
+        message["scales"] = self.cache.scales
         self._audience.announce(message)

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from replayer.view.states.frame_encoding import (
+    bounds_of,
     encode_difference,
     encode_head,
     encode_picture,
@@ -129,3 +130,12 @@ def test_the_difference_of_two_pictures_is_the_greatest_of_a_colour() -> None:
     codes = np.frombuffer(encoded, np.uint8, size, 32).reshape(5, 4)
     assert np.argwhere(codes != 128).tolist() == [[1, 2]]
     assert high == max(abs(int(a) - int(b)) for a, b in zip(one[1, 2], other[1, 2], strict=True))
+
+
+def test_the_bounds_of_an_encoded_map_are_its_lowest_and_highest_value() -> None:
+    """Whatever is not finite is left out; a picture, a difference and a layer that a tick lacks have none."""
+    values = np.array([[3.0, -2.5], [np.nan, 7.0]])
+    assert bounds_of(encode_values(0, values)) == (-2.5, 7.0)
+    assert bounds_of(encode_picture(0, np.zeros((2, 2, 3), np.uint8))) is None
+    assert bounds_of(encode_difference(0, values, values)) is None
+    assert bounds_of(b"") is None

@@ -497,6 +497,19 @@ def test_a_tick_that_the_run_has_not_is_told(open_page: Open, address: str) -> N
     assert page.get_by_label("Speed").locator("option").all_text_contents()[:2] == ["1 tick/s", "2 ticks/s"]
 
 
+def test_colours_mean_the_same_at_all_ticks(open_page: Open, address: str) -> None:
+    """The scale is that of the whole run as soon as all ticks are ready, at the first tick and after layers were chosen."""
+    page = open_page(f"{address}#tick=1")
+    highest = max(int(pond_at(tick, extra).state["water"].max()) for tick in range(61) for extra in (None, EXTRA_TICK))
+    scale = page.locator(".legend span").last
+    playwright.expect(scale).to_have_text(str(highest))
+    for _ in range(2):
+        page.get_by_label("water", exact=True).click()
+    playwright.expect(scale).to_have_text(str(highest))
+    page.get_by_label("Scale: one that grows").select_option("own")
+    playwright.expect(scale).to_have_text(str(pond_at(1).state["water"].max()))
+
+
 @pytest.mark.parametrize("scheme", ["dark", "light"])
 def test_the_legend_has_the_colour_that_nothing_has(open_page: Open, address: str, scheme: str) -> None:
     """Of a cell that is 0, in both schemes; the difference, whose middle is 0, has no such square."""

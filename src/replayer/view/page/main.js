@@ -365,6 +365,7 @@ function onMessage(message) {
     case 'fill':
       (bar.ready ??= [])[message.side] = message;
       bar.fills[message.side] = message.ranges;
+      maps.filled(message.scales);
       bar.draw();
       say();
       if (state.curves.some((name) => !state.telemetry.includes(name))) curveTimer ||= setTimeout(() => { curveTimer = 0; curves.load(); }, 600);

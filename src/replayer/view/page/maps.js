@@ -28,7 +28,6 @@ export class Maps {
   }
 
   build(layers) {
-    this.ranges.clear();
     this.cards = layers.map((name) => this.card(name));
     this.root.replaceChildren(...this.cards.map(({ element }) => element));
     this.fit();
@@ -120,7 +119,16 @@ export class Maps {
     }
   }
 
-  // The range of colours: all that was seen of the layer, or this tick's own.
+  // The scales of all ticks that are ready: a colour means the same before and after a tick is looked at.
+  filled(scales) {
+    for (const [name, [low, high]] of Object.entries(scales)) {
+      const { low: least, high: most } = this.ranges.get(name) ?? { low, high };
+      this.ranges.set(name, { low: Math.min(least, low), high: Math.max(most, high) });
+    }
+    this.soon();
+  }
+
+  // The range of colours: all that is known of the layer, or this tick's own.
   rangeOf(card) {
     const own = { low: Infinity, high: -Infinity };
     for (const frame of this.frames) {

@@ -133,6 +133,14 @@ def encode_points(kind: int, points: Array) -> bytes:
     return _POINTS.pack(kind, len(points)) + rows.tobytes()
 
 
+def bounds_of(layer: bytes) -> tuple[float, float] | None:
+    """The lowest and the highest value of an encoded map; None of a picture, a difference, or a layer that a tick lacks."""
+    if len(layer) < _LAYER.size:
+        return None
+    _, kind, *_, low, high = _LAYER.unpack_from(layer)
+    return (low, high) if kind == VALUES else None
+
+
 def _layer(number: int, kind: int, steps: int, array: Array, codes: Array, low: float, high: float) -> bytes:
     payload = codes.tobytes()
     head = _LAYER.pack(number, kind, steps, array.shape[1], array.shape[0], len(payload), low, high)
