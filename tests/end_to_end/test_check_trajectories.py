@@ -169,7 +169,10 @@ def test_a_run_with_the_inputs_of_a_tape_is_compared_in_a_fresh_process_too(repl
             game.step(1)
     code, printed = replay("tried:Market", "--inputs", "run.tape")
     assert code == 1
-    assert "no hidden state seen in 8 ticks" in printed
+    assert printed.startswith(
+        "tried:Market: NOT the same in each run: fresh process\n  no hidden state seen in 8 ticks"
+    )
+    assert "  next: record a run; replay explain RUN.tape --sim module:factory looks for the line\n" in printed
     assert "fresh process: differs for 1 of 1 seed: possible: the order of sets" in printed
 
 
@@ -190,7 +193,8 @@ def test_what_steps_return_is_compared(replay: Replay) -> None:
     """The states are equal; the returned noise is not restored. Of worlds, and of objects with an adapter."""
     code, printed = replay("tried:Noisy", "--ticks", "20", "--seeds", "2")
     assert code == 1
-    assert "tried:Noisy: no hidden state seen in 20 ticks" in printed
+    assert printed.startswith("tried:Noisy: NOT the same in each run: ")
+    assert "\n  no hidden state seen in 20 ticks" in printed
     assert "returned other values than in the live run: returned" in printed
     code, printed = replay("tried:game", "--ticks", "20", "--seeds", "2")
     assert code == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -28,7 +29,7 @@ from replayer.diagnose.certify.certificate import (
     why_not_of,
 )
 from replayer.diagnose.certify.certify import CellReport, Certification, CertifyError, certify
-from replayer.diagnose.certify.matrix import PRESENT, REPEAT
+from replayer.diagnose.certify.matrix import HASH_SEED, HASH_SEED_VARIABLE, PRESENT, REPEAT
 from replayer.playback.make_simulation import make_simulation
 from replayer.status import STATUS_CODES
 from replayer.tape.digest import tape_digest
@@ -136,6 +137,11 @@ def _print_certification(path: Location, certification: Certification) -> None:
     for factor, level, result, rest in rows:
         line = f"  {factor:<{widths[0]}}  {level:<{widths[1]}}  {result:<{widths[2]}}  {rest}"
         print_visible(plain_text(line.rstrip()))
+    if HASH_SEED in certification.verdicts and os.environ.get(HASH_SEED_VARIABLE, "random") == "random":
+        seed = certification.present.cell.changes[HASH_SEED_VARIABLE]
+        print_visible(
+            f"  {HASH_SEED_VARIABLE} is not set here: fixed to {seed} for the comparison, as each process would draw its own"
+        )
     if REPEAT in certification.deciding_factors:
         print_visible(
             "  the same environment gives different states in each run: no factor can be blamed (time? addresses? threads?)"

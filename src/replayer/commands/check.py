@@ -135,7 +135,11 @@ def _print(
         trajectories |= {} if why_not is None else {"trajectories_not_run": why_not}
         print_json({"simulation": simulation, **report_facts(report), **trajectories})
     else:
-        print_visible("\n".join(report_lines(simulation, report, verbose=verbose)))
+        lines = report_lines(simulation, report, verbose=verbose)
+        if further is not None and not further.ok:  # The first line is the result of all.
+            first = f"{simulation}: NOT the same in each run: {_different_trials(further)}"
+            lines = [first, f"  {lines[0].removeprefix(f'{simulation}: ')}", *lines[1:]]
+        print_visible("\n".join(lines))
         if further is not None:
             print_visible("\n".join(map(plain_text, _further_lines(further))))
         elif why_not is not None:
@@ -203,6 +207,10 @@ def _scenario_subject(name: str) -> tuple[Subject, bool]:
         return lambda: scheduled(next(ticks))
 
     return Subject(make, inputs, None, is_seeded=True), has_seed
+
+
+def _different_trials(further: LevelReport) -> str:
+    return ", ".join(dict.fromkeys(violation.trial for violation in further.violations)) or "see below"
 
 
 def _further_lines(further: LevelReport) -> list[str]:

@@ -228,6 +228,8 @@ def trial_lines(report: LevelReport) -> list[str]:
     if report.suspects:
         lines.append("  suspects, most likely first:")
         lines += [f"    {suspect}" for suspect in report.suspects[:8]]
+    elif not report.ok:
+        lines.append("  next: record a run; replay explain RUN.tape --sim module:factory looks for the line")
     return lines
 
 

@@ -16,6 +16,7 @@ from matplotlib.figure import Figure  # Not pyplot, which keeps figures and may 
 from matplotlib.ticker import MaxNLocator
 
 from recorder.storage.atomic_file import write_file
+from replayer.desync.object_diff import shown_fields
 from replayer.diagnose.compare.spread import DifferenceSpread
 
 Columns = Mapping[str, npt.NDArray[Any]]
@@ -180,7 +181,7 @@ def draw_difference(spread: DifferenceSpread, title: str) -> Figure:
         cmap="viridis",
         extent=extent,
     )
-    axes.set_yticks(range(fields), spread.fields, fontsize="x-small")
+    axes.set_yticks(range(fields), [shown_fields([name])[0] for name in spread.fields], fontsize="x-small")
     axes.set_xlabel("tick")
     figure.colorbar(image, ax=axes, label="rows that differ")
     return figure

@@ -23,6 +23,7 @@ from recorder.factory_spec import load_factory
 from recorder.location.tape_location import Location
 from recorder.processes.fork_hazard import NewThreads
 from recorder.processes.interpreter import answer_alone_on_stdout, begin_as_python
+from replayer.desync.object_diff import named_fields
 from replayer.diagnose.certify.arithmetic import describe_arithmetic
 from replayer.diagnose.certify.matrix import FROM_STDIN
 from replayer.playback.make_simulation import Factory
@@ -73,7 +74,11 @@ def _verified(path: Location, factory: Factory | None, threads: NewThreads) -> d
         "bad_fields": finding.place.fields if finding else None,
         "phase": finding.place.phase if finding else None,
         "compared_tick": finding.compared_tick if finding else None,
-        "compared_fields": [difference.field for difference in finding.differences] if finding else [],
+        "compared_fields": named_fields(
+            finding.compared_states, [difference.field for difference in finding.differences]
+        )
+        if finding
+        else [],
         "field_hashes": field_hashes(finding.replayed) if finding else {},
         "note": finding.note if finding else None,
         "outcome": _outcome(path, factory, threads) if finding else f"{report.verified_ticks} ticks are the same",

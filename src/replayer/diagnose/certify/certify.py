@@ -25,6 +25,7 @@ from recorder.location.tape_url import TapeUrl
 from recorder.processes.engines.engine import Engine, engine_pool
 from recorder.processes.interpreter import PythonProcess, end_all, finish, module_program, start_python
 from recorder.processes.pool import Pool, Report, results_in_order
+from replayer.desync.object_diff import GRAPH_PREFIX, shown_fields
 from replayer.diagnose.certify.arithmetic import describe_arithmetic
 from replayer.diagnose.certify.matrix import (
     BLAS_KERNEL,
@@ -299,7 +300,9 @@ class _Runner:
                 arithmetic=arithmetic,
                 seconds=seconds,
             )
-        exact = facts["bad_fields"]  # By the per-field hashes of the tape's frame.
+        exact = facts["bad_fields"] or []  # By the per-field hashes of the tape's frame.
+        if facts["compared_fields"] and any(name.startswith(GRAPH_PREFIX) for name in exact):
+            exact = []  # The paths of values in objects, at the next keyframe, tell more.
         return CellReport(
             cell,
             "same" if facts["first_bad"] is None else "differs",
@@ -308,7 +311,7 @@ class _Runner:
             facts["verified_ticks"],
             facts["tick_count"],
             facts["first_bad"],
-            exact or facts["compared_fields"],
+            shown_fields(exact) or facts["compared_fields"],
             facts["first_bad"] if exact else facts["compared_tick"],
             facts["phase"],
             facts["outcome"],
@@ -333,7 +336,9 @@ class _Runner:
             self._field_hashes[tick] = (facts or {}).get("field_hashes", {})
         expected = self._field_hashes[tick]
         fields = [name for name, actual in report.field_hashes.items() if expected.get(name, actual) != actual]
-        return attrs.evolve(report, fields=fields, fields_tick=tick) if fields else report
+        if not fields or (report.fields and any(name.startswith(GRAPH_PREFIX) for name in fields)):
+            return report
+        return attrs.evolve(report, fields=shown_fields(fields), fields_tick=tick)
 
     def end(self) -> None:
         """End the running processes: by an interrupt first, after which a process can end its own workers."""

@@ -23,6 +23,7 @@ from project_paths import SOURCES
 MODULE = """
 import os
 from sim import Field, Schema, State
+from sim.adapters import adapt
 
 
 class Plain:
@@ -44,6 +45,20 @@ class Sets(Plain):
         for word in {"oak", "elm", "birch", "lime", "ash"}:
             self.state["x"][2] = self.state["x"][2] * 0.7 + len(word)
         self.state["x"][3] += "WHILE_RECORDING" in os.environ
+
+
+def make_village():
+    return adapt(Village())
+
+
+class Village:
+    def __init__(self):
+        self.day, self.served = 0, []
+
+    def step(self, inputs=None):
+        self.day += 1
+        if self.day == 15:
+            self.served = list({"oak", "elm", "birch", "lime", "ash"})
 """
 RECORD = """
 import sys, recorder, words
@@ -156,3 +171,19 @@ def test_environments_that_all_differ_from_the_tape_are_told_apart(capsys: Any) 
             assert row.endswith(f": {same} the present environment")
     assert "hash seed: makes a difference alone" in output
     assert "none of these environments gives the recorded states" in output
+
+
+def test_values_of_objects_have_their_paths(capsys: Any) -> None:
+    """As in verify, and not the names under which the library keeps them; a hash seed that is not set is said to be fixed."""
+    record("make_village", PYTHONHASHSEED="0")
+
+    code, output, kept = certify(capsys, "make_village")
+    fields = [name for cell in kept["cells"] for name in cell.get("fields") or []]
+    assert code == 1
+    assert re.search(r"first at tick 15, fields? served\b", output)
+    assert "graph." not in output
+    assert not any(name.startswith("graph.") for name in fields)
+    assert (
+        "\n  PYTHONHASHSEED is not set here: fixed to 0 for the comparison, as each process would draw its own\n"
+        in output
+    )
