@@ -543,6 +543,18 @@ def test_keys_that_are_pressed_while_the_page_opens_are_done(open_page: Open, ad
     shows(page, 34)
 
 
+def test_the_branch_box_has_the_recorded_inputs_also_where_they_are_none(open_page: Open, tmp_path: Path) -> None:
+    """None is recorded as null, and is no empty list."""
+    path = tmp_path / "pond.tape"
+    record(path, Pond(), [None] * 12)
+    with serving(str(path), "--sim", "viewed_worlds:Pond") as url:
+        page = open_page(f"{url}#tick=5&layers=water")
+        shows(page, 5)
+        page.get_by_role("button", name="Ask", exact=True).click()
+        playwright.expect(page.get_by_label("Inputs")).to_have_value('{"tick": 6, "inputs": null}')
+        page.close()
+
+
 @pytest.mark.seldom(0.5)
 def test_the_run_is_asked_and_left_from_the_page(open_page: Open, tmp_path: Path) -> None:
     """Find next, marks of all matches, who wrote a cell, and a branch beside its parent: by keys and by clicks."""
