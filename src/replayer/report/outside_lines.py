@@ -22,14 +22,15 @@ def outside_cause_line(explanation: Explanation) -> str | None:
     if (replaced := explanation.replaced) is not None:
         gives = f"the step gives the recorded state (in {replaced.runs} of {replaced.runs} processes)"
         return f"cause: {replaced.what}: where {replaced.how}, {gives}, and as it is now another one"
-    if (variables := _recorded_variables(explanation)) is not None:
-        return f"cause: {variables}: as recorded, the step gives the recorded state, and as it is now another one"
     if (what := explanation.differs_by) is not None:
         if explanation.pair is None:
             gives = f"the step does not raise and gives one state (in {STAND_IN_RUNS} of {STAND_IN_RUNS} processes)"
             return f"cause: {what}: with stand-ins that are the same in each run, {gives}"
         runs = f"in {STAND_IN_RUNS} of {STAND_IN_RUNS} processes each"
         return f"cause: {what}: with stand-ins that are the same in A and B, both give one state ({runs})"
+    # After what stand-ins prove in several processes: a variable that moves objects in memory has an effect by chance.
+    if (variables := _recorded_variables(explanation)) is not None:
+        return f"cause: {variables}: as recorded, the step gives the recorded state, and as it is now another one"
     if (what := explanation.depends_on) is not None:
         runs = f"each the same in {SET_RUNS} of {SET_RUNS} processes"
         return f"cause: {what}: with two sets of stand-ins for it, the step gives two states ({runs})"
