@@ -6,12 +6,11 @@ import re
 import sys
 from collections.abc import Sequence
 from contextlib import redirect_stdout
-from pathlib import Path
 from typing import Annotated, TypeGuard
 
 from cyclopts import Parameter
 
-from recorder.console.argument_types import Whole
+from recorder.console.argument_types import LocalPath, Whole
 from recorder.console.output import print_json
 from recorder.exit_codes import DIFFERS, SAME, UsageError
 from recorder.location.tape_location import Location
@@ -59,7 +58,7 @@ def explain(
     tick: Whole | None = None,
     sim: Sim = None,
     env: Annotated[list[str] | None, Parameter(name="--env", negative="")] = None,
-    code: Annotated[Path | None, Parameter(name="--code")] = None,
+    code: Annotated[LocalPath | None, Parameter(name="--code")] = None,
     other: Annotated[OtherParty | None, Parameter(name="*")] = None,
     as_json: Json = False,
 ) -> int:
