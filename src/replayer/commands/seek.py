@@ -128,7 +128,7 @@ def _print_more(
     ]:
         print_visible(line)
     for line in drawn.lines if drawn else ():
-        print(line)  # Colours are escapes.
+        sys.stdout.write(f"{line}\n")  # Colours are escapes, made of numbers.
     if output is not None:
         print_visible(f"  written: {output}")
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from recorder.location.tape_url import TapeUrl
+from recorder.storage.atomic_file import give_name
 from recorder.storage.remote.uploads import ensure_writable, remove_file, upload_file
 from recorder.storage.remote.url_folder import files_below, version_at
 from replayer.datasets.manifest import MANIFEST
@@ -101,7 +102,9 @@ def _with_own_names(made: Path, old: AbstractSet[str], grown: Mapping[str, Any])
     texts = [path for path in made.iterdir() if path.is_file()]
     for name, digest in names.items():
         path = made / name
-        renamed = path.rename(path.with_stem(f"{_OLD_DIGEST.sub('', path.stem)}-{digest[:DIGEST_LETTERS]}"))
+        renamed = path.with_stem(f"{_OLD_DIGEST.sub('', path.stem)}-{digest[:DIGEST_LETTERS]}")
+        renamed.unlink(missing_ok=True)  # Of a call that was stopped; it has the same content.
+        give_name(path, renamed, "a file of this name exists already")
         for text in texts:
             text.write_bytes(text.read_bytes().replace(name.encode(), renamed.relative_to(made).as_posix().encode()))
     manifest: Mapping[str, Any] = json.loads((made / MANIFEST).read_bytes())
