@@ -11,6 +11,7 @@ import pytest
 
 from project_paths import SUPPORT
 
+RUNS = 10  # All of them keep a state once in some ten thousand times.
 MEASURE = """
 import ctypes, json, re, sys
 from pathlib import Path
@@ -56,11 +57,18 @@ print(json.dumps((own_bytes() - before) / len(world.state.arena)))
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
-def test_less_than_half_a_state_stays_after_close(tmp_path: Path) -> None:
-    """The C library keeps freed memory of this size for the process, unless it is asked to give it back."""
-    command = [sys.executable, "-c", MEASURE, str(tmp_path)]
-    printed = subprocess.run(command, check=True, capture_output=True, text=True, cwd=SUPPORT).stdout
-    states = json.loads(printed)
-    if states is None:
-        pytest.skip("the C library has no malloc_trim")
-    assert states < 0.5
+def test_less_than_half_a_state_can_stay_after_close(tmp_path: Path) -> None:
+    """The C library keeps freed memory of this size for the process, unless it is asked to give it back.
+
+    One state stays in about a third of the runs, and without the question in all of them.
+    """
+    for run in range(RUNS):
+        (tmp_path / str(run)).mkdir()
+        command = [sys.executable, "-c", MEASURE, str(tmp_path / str(run))]
+        printed = subprocess.run(command, check=True, capture_output=True, text=True, cwd=SUPPORT).stdout
+        states = json.loads(printed)
+        if states is None:
+            pytest.skip("the C library has no malloc_trim")
+        if states < 0.5:
+            return
+    pytest.fail(f"{states} states stayed in each of {RUNS} runs")
