@@ -24,12 +24,10 @@ from playwright.sync_api import sync_playwright
 
 SITE = Path(__file__).parents[2] / "build/site"
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
-TYPED_AGAIN_MS = 10_000
+TYPED_AGAIN_MS = 10_000  # The search answers in a second.
 PATIENCE_MS = 120_000  # A page takes half a second; on a machine that does much else, a hundred times as long.
 SEARCHED = "keyframe"
-INDEX = (
-    "search_index.json"  # Each page builds the index of the search, which is most of the time of all pages together.
-)
+INDEX = "search_index.json"  # Each page builds it again: most of the time of all pages together.
 PICTURED = (  # Also in the dark.
     "index.html",
     "how-it-works.html",
