@@ -3,35 +3,39 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from recorder.ambient.ambient import set_child
 from recorder.ambient.leaf_text import name_of
 from recorder.ambient.object_walk import take_instance
 from sim.kernel.simulation import Simulation
 
+Names = tuple[str, str]
 
-def join_names(simulation: Simulation, pairs: Iterable[tuple[str, str]]) -> None:
+
+def join_names(simulation: Simulation, pairs: Iterable[Names]) -> None:
     """Let the second name of each pair lead to the object of the first one, where both lead to objects."""
-    ambient = take_instance(simulation)
-    paths = {name_of(path): path for path in (*ambient.objects, *ambient.aliases)}
-    for first, second in pairs:
-        if first not in paths or second not in paths:
-            continue
-        path, holder = paths[second], ambient.objects.get(paths[second][:-1])
-        if holder is not None:
-            real = ambient.aliases.get(paths[first], paths[first])
-            set_child(holder, path[-1], ambient.objects[real])
+    for name, holder, first, _ in _held(simulation, pairs):
+        set_child(holder, name, first)
 
 
-def separate_names(simulation: Simulation, pairs: Iterable[tuple[str, str]]) -> None:
+def separate_names(simulation: Simulation, pairs: Iterable[Names]) -> None:
     """Let the second name of each pair lead to a copy of the object, where both lead to one."""
+    for name, holder, first, second in _held(simulation, pairs):
+        if first is second:
+            set_child(holder, name, copy.copy(second))
+
+
+def _held(simulation: Simulation, pairs: Iterable[Names]) -> Iterator[tuple[Any, Any, Any, Any]]:
+    """Of each pair of names that lead to objects: the second one's last step, the object that it is in, and both objects."""
     ambient = take_instance(simulation)
     paths = {name_of(path): path for path in (*ambient.objects, *ambient.aliases)}
-    for first, second in pairs:
-        if first not in paths or second not in paths:
+    for names in pairs:
+        if not paths.keys() >= set(names):
             continue
-        path, holder = paths[second], ambient.objects.get(paths[second][:-1])
-        real = ambient.aliases.get(path, path)
-        if holder is not None and real == ambient.aliases.get(paths[first], paths[first]):
-            set_child(holder, path[-1], copy.copy(ambient.objects[real]))
+        first, second = (ambient.objects[ambient.aliases.get(paths[name], paths[name])] for name in names)
+        path = paths[names[1]]
+        holder = ambient.objects.get(path[:-1])
+        if holder is not None:
+            yield path[-1], holder, first, second
