@@ -310,8 +310,6 @@ _Wrong = list[tuple[Interval, KeyframeValues]]
 
 def _without_unrepeated(tape: Tape, world: Factory | None, wrong: _Wrong, jobs: int) -> tuple[_Wrong, list[str]]:
     """The keyframes that are wrong, and of each other one the path of a value that no repeat of its inputs gives again."""
-    if tape.meta.get("level") != Level.INPUTS_ONLY.value:
-        return wrong, []
     of_values = [interval for interval, values in wrong if values.differing and not values.recaptured]
     paths: dict[int, str] = {}
     for start in range(0, len(of_values), jobs):  # The values of so many keyframes are in memory.

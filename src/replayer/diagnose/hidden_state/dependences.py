@@ -17,8 +17,9 @@ from replayer.desync.ordered_threads import ordered_count
 from replayer.desync.stand_ins import use_stand_ins
 from replayer.diagnose.hidden_state.report import Suspect
 
-RUNS = 3  # With each of the two sets.
-PADDINGS = (0, 401, 1009)  # Objects of many sizes that are made before each of them.
+# With each of the two sets there is a run for each: so many objects of many sizes are made before it.
+PADDINGS = (0, 401, 1009)
+RUNS = len(PADDINGS)
 KINDS = {
     IDENTITY: ("the addresses of objects", "addresses", "by id() or hash()"),
     THREADS: ("the order in which threads end", "order of threads", "of those that a step starts"),
@@ -38,7 +39,7 @@ def dependences(repeat: Callable[[], Any], is_own: Callable[[str], bool]) -> lis
             end = repr(repeat())
             return {"end": end, "ordered": ordered_count(), "padding": len(kept)}
 
-        done = [in_a_copy(partial(work, PADDINGS[run])) for run in range(RUNS)]
+        done = [in_a_copy(partial(work, padding)) for padding in PADDINGS]
         if kind == THREADS and min(one["ordered"] for one in done) < 2:
             return set()  # There was no order.
         return {one["end"] for one in done}
