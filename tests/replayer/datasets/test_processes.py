@@ -76,18 +76,21 @@ def test_short_tapes_are_shared_out_among_the_processes(jobs: int, batches: int,
     assert ticks == [8 * 21 // batches] * batches
 
 
-def test_the_tape_of_an_environment_is_shared_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One process takes several full parts, and two processes take half of them each, in more than one turn."""
+def record_cart(path: Path, seed: int, steps: int) -> None:
+    """Record random actions in CartPole, with a reset after each episode."""
     gymnasium = pytest.importorskip("gymnasium")
-    with recorder.record(
-        gymnasium.make("CartPole-v1"), tmp_path / "cart.tape", quiet=True, keyframe_interval_ticks=20
-    ) as env:
-        env.action_space.seed(1)
-        env.reset(seed=1)
-        for _ in range(400):
+    with recorder.record(gymnasium.make("CartPole-v1"), path, quiet=True, keyframe_interval_ticks=20) as env:
+        env.action_space.seed(seed)
+        env.reset(seed=seed)
+        for _ in range(steps):
             _, _, terminated, truncated, _ = env.step(env.action_space.sample())
             if terminated or truncated:
                 env.reset()
+
+
+def test_the_tape_of_an_environment_is_shared_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One process takes several full parts, and two processes take half of them each, in more than one turn."""
+    record_cart(tmp_path / "cart.tape", seed=1, steps=400)
     monkeypatch.setattr(plan, "PART_TICKS", 50)
     (alone,) = ticks_of_batches(tmp_path / "cart.tape", tmp_path / "one", 1)
     several = ticks_of_batches(tmp_path / "cart.tape", tmp_path / "two", 2)
@@ -102,16 +105,7 @@ def test_one_process_takes_more_of_an_environment_once_it_is_known_to_be_quick(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first batch is measured; with no time allowed for a longer one, all are as long as the first."""
-    gymnasium = pytest.importorskip("gymnasium")
-    with recorder.record(
-        gymnasium.make("CartPole-v1"), tmp_path / "cart.tape", quiet=True, keyframe_interval_ticks=20
-    ) as env:
-        env.action_space.seed(2)
-        env.reset(seed=2)
-        for _ in range(300):
-            _, _, terminated, truncated, _ = env.step(env.action_space.sample())
-            if terminated or truncated:
-                env.reset()
+    record_cart(tmp_path / "cart.tape", seed=2, steps=300)
     monkeypatch.setattr(plan, "PART_TICKS", 20)
     monkeypatch.setattr(run_parts, "ENVIRONMENT_PARTS", 2)
     monkeypatch.setattr(run_parts, "LONGER_S", 0.0)
