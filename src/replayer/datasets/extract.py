@@ -227,9 +227,8 @@ def _extract(
     """Extract into the new folder output. jobs: the processes of the pool; None if they are not known. onto: the manifest of the data set that the rows are added to afterwards."""
     store = find_store(file_format)
     building = Building(output) if output is not None else None
-    is_read_here = jobs == 1 and not any(
-        isinstance(path, TapeUrl) for path in paths
-    )  # To fork takes as long as a tape.
+    # To fork takes as long as to read a tape of this machine.
+    is_read_here = jobs == 1 and not any(isinstance(path, TapeUrl) for path in paths)
     readers = InlinePool() if is_read_here else None
     inspected = inspect_tapes(paths, request, world, pool, looking, readers=readers)
     sources = inspected.sources
