@@ -18,6 +18,7 @@ KEY = "between_steps"  # In the end of a tape.
 KEPT_MAX = 16  # Changes that the end of a tape lists.
 LATER_MAX = 1_000  # Of those after them: the tick, and which of the listed ones it is like.
 FIRST_STEPS_NS = 60_000_000  # Of processor time for comparing the first steps: 150 of a game of 20 objects.
+FIRST_STEPS_MAX = 500  # Of them, however short they are: a step of 2 µs takes 8 while they are compared.
 
 
 class BetweenSteps:
@@ -111,14 +112,14 @@ class BetweenFirstSteps(BetweenSteps):
     def __init__(self, simulation: Simulation, path: str | os.PathLike[str], tick: int) -> None:
         """As BetweenSteps, without a notice."""
         self._spent_ns = 0
-        self._last_tick = tick
+        self._last_tick, self._final_tick = tick, tick + FIRST_STEPS_MAX
         self._has_failed = False
         super().__init__(simulation, lambda _: None, path, tick)
 
     @property
     def is_over(self) -> bool:
-        """True once the time is spent."""
-        return self._has_failed or self._spent_ns > FIRST_STEPS_NS
+        """True once the time is spent, or the steps are many."""
+        return self._has_failed or self._spent_ns > FIRST_STEPS_NS or self._last_tick >= self._final_tick
 
     def keep(self) -> None:
         """Keep the state as it is now."""

@@ -353,6 +353,15 @@ def test_what_comes_after_the_first_steps_is_not_known(monkeypatch: pytest.Monke
     assert "record the run with between_steps=True" in found.found
 
 
+def test_a_long_run_of_short_steps_is_soon_compared_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is changed before the last of the first steps is noted, and nothing after it."""
+    monkeypatch.setattr(between_steps, "FIRST_STEPS_MAX", 10)
+    for name, change, noted in (("last.tape", 9, True), ("after.tape", 10, False)):
+        spoiled_camp(name, 30, change)
+        with Tape(name) as tape:
+            assert (KEY in tape.outcome) is noted
+
+
 def test_deterministic_tapes_do_not_depend_on_the_clock() -> None:
     """How many steps are compared does: none are, and two runs have the same bytes."""
     for name in ("one.tape", "two.tape"):
