@@ -47,7 +47,8 @@ from recorder.reopen.state_check import StateCheck
 from recorder.reopen.torn_tail import cut_torn_tail, take_begun_segment_away
 from recorder.session.change_source import find_source
 from recorder.session.recorder import Recorder
-from recorder.session.session import Resumed, Session, encode_small, meta_maker
+from recorder.session.session import Resumed, Session
+from recorder.session.tape_meta import encode_small, meta_maker
 from recorder.settings import ChangeTracking
 from recorder.storage.file_interfaces import IO, Files
 from recorder.storage.file_names import segment_path

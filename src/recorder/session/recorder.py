@@ -34,19 +34,12 @@ from recorder.session.blame_hashes import PhaseBlame
 from recorder.session.capture_check import CaptureCheck, capture_again, digest_maker
 from recorder.session.change_source import ChangeSources, find_source
 from recorder.session.hot_path.step_recorder import StepRecorder
+from recorder.session.hot_path.tick_identity import TickHashChain
 from recorder.session.keyframe_policy import KeyframePolicy
 from recorder.session.outputs.tick_output import OutputCollector, functions_of
-from recorder.session.session import (
-    Resumed,
-    Session,
-    abandon_writer,
-    describe,
-    encode_small,
-    exception_text,
-    known_outcome,
-    new_session,
-)
-from recorder.session.tick_identity import TickHashChain
+from recorder.session.run_end import exception_text, known_outcome
+from recorder.session.session import Resumed, Session, abandon_writer, new_session
+from recorder.session.tape_meta import describe, encode_small
 from recorder.settings import ChangeTracking, ensure_path
 from recorder.statistics import RecorderStatistics
 from recorder.storage.tape_files import TapeFiles, ensure_new

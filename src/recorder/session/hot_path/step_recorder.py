@@ -20,10 +20,10 @@ from recorder.errors import ConcurrentStepError
 from recorder.format.blocks.frame import ARRAY_OF_3, ARRAY_OF_4, UINT64, encode_frame, pack_head, with_field_hashes
 from recorder.session.blame_hashes import PhaseBlame
 from recorder.session.capture_check import CaptureCheck
-from recorder.session.encode_inputs import NIL, SMALL_INTS, encode_attempt, encode_inputs
+from recorder.session.hot_path.encode_inputs import NIL, SMALL_INTS, encode_attempt, encode_inputs
+from recorder.session.hot_path.tick_identity import TickHashChain, as_hash
 from recorder.session.keyframe_policy import KeyframePolicy
 from recorder.session.outputs.tick_output import OutputCollector
-from recorder.session.tick_identity import TickHashChain, as_hash
 from recorder.writer.journal import Journal
 from recorder.writer.writer import Writer
 from sim.kernel.hooks import KeepsAttempts
