@@ -18,8 +18,9 @@ holds the later frames.
 
 from __future__ import annotations
 
+import bisect
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import attrs
 import google_crc32c
@@ -45,40 +46,86 @@ _GENERATION = struct.Struct("<Q")
 assert _HEADER.size + _CRC.size == HEADER_BYTES
 
 
+@attrs.define
+class AreaFrames:
+    """The valid frames of an area.
+
+    Attributes:
+        by_tick: the frames.
+        _firsts, _lasts: of each run of ticks without a gap, ascending, as a writer stores them.
+        _is_ascending: False once a tick did not follow; no writer makes that, and no run is known then.
+    """
+
+    by_tick: dict[int, Frame] = attrs.Factory(dict)
+    _firsts: list[int] = attrs.Factory(list)
+    _lasts: list[int] = attrs.Factory(list)
+    _is_ascending: bool = True
+
+    def add(self, frame: Frame) -> None:
+        """Add the frame of the next record."""
+        tick = frame.tick
+        self.by_tick[tick] = frame
+        if self._lasts and tick == self._lasts[-1] + 1:
+            self._lasts[-1] = tick
+            return
+        self._is_ascending = self._is_ascending and (not self._lasts or tick > self._lasts[-1])
+        self._firsts.append(tick)
+        self._lasts.append(tick)
+
+    def end_of_run(self, tick: int) -> int:
+        """A tick up to which no frame is missing from tick on, which must be there; tick itself at least."""
+        return self._lasts[bisect.bisect_right(self._firsts, tick) - 1] if self._is_ascending else tick
+
+
+class FramesInOrder(Mapping[int, Frame]):
+    """The frames of the ticks from first to last, by their ticks."""
+
+    def __init__(self, latest_first: Sequence[AreaFrames], first: int, last: int) -> None:
+        """latest_first: the areas that have them. last: first - 1 if there is none."""
+        self._areas, self._ticks = [area.by_tick for area in latest_first], range(first, last + 1)
+
+    def __getitem__(self, tick: int) -> Frame:
+        if tick in self._ticks:
+            for frames in self._areas:
+                if tick in frames:
+                    return frames[tick]
+        raise KeyError(tick)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._ticks)
+
+    def __len__(self) -> int:
+        return len(self._ticks)
+
+
 @attrs.frozen
 class JournalContents:
     """The content of a journal.
 
     Attributes:
         run_id: of the tape that it belongs to.
-        areas: the valid frames of each area by their ticks; of one tick, the last area has the later frame.
+        areas: what each area contains; of one tick, the last area has the later frame.
         size_bytes: of the file; None if there is none.
         problem: why it has no frames, if its header cannot be read; otherwise empty.
     """
 
     run_id: bytes = b""
-    areas: Sequence[Mapping[int, Frame]] = ()
+    areas: Sequence[AreaFrames] = ()
     size_bytes: int | None = None
     problem: str = ""
 
     @property
     def frames(self) -> list[Frame]:
         """All valid frames, in the order of their ticks."""
-        merged = {tick: frame for area in self.areas for tick, frame in area.items()}
+        merged = {tick: frame for area in self.areas for tick, frame in area.by_tick.items()}
         return [merged[tick] for tick in sorted(merged)]
 
-    def following(self, tick: int) -> dict[int, Frame]:
-        """The frames that follow tick without a gap. The duration depends only on their number."""
-        found: dict[int, Frame] = {}
-        latest_first = self.areas[::-1]
-        while True:
-            tick += 1
-            for area in latest_first:
-                if tick in area:
-                    found[tick] = area[tick]
-                    break
-            else:
-                return found
+    def following(self, tick: int) -> FramesInOrder:
+        """The frames that follow tick without a gap. Their number does not change how long it takes."""
+        latest_first, last = self.areas[::-1], tick
+        while ends := [area.end_of_run(last + 1) for area in latest_first if last + 1 in area.by_tick]:
+            last = max(ends)
+        return FramesInOrder(latest_first, tick + 1, last)
 
 
 def journal_bytes(area_bytes: int) -> int:
@@ -128,12 +175,12 @@ class _Area:
     Attributes:
         generation: of the area.
         end_offset: of the last record.
-        frames: by their ticks.
+        frames: of these records.
     """
 
     generation: int
     end_offset: int
-    frames: dict[int, Frame] = attrs.Factory(dict)
+    frames: AreaFrames = attrs.Factory(AreaFrames)
 
 
 class JournalReader:
@@ -221,6 +268,6 @@ def _decode_records(read: Callable[[int, int], bytes], area: _Area, end: int, sa
             frame = decode_frame(encoded, place)
         except CorruptError:
             break  # Only a hostile journal has a right checksum over something that is not a frame.
-        area.frames[frame.tick] = frame
+        area.frames.add(frame)
         place = record_end
     return place

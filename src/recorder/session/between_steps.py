@@ -18,10 +18,11 @@ KEY = "between_steps"  # In the end of a tape.
 KEPT_MAX = 16  # Changes that the end of a tape lists.
 LATER_MAX = 1_000  # Of those after them: the tick, and which of the listed ones it is like.
 FIRST_STEPS_NS = 60_000_000  # Of processor time for comparing the first steps: 150 of a game of 20 objects.
+FIRST_STEPS_MAX = 500  # Of them, however short they are: a step of 2 µs takes 8 while they are compared.
 
 
-class BetweenSteps:
-    """The comparisons of one session.
+class ChangesOutside:
+    """The changes between two steps that are known in one session, however they became known.
 
     Attributes:
         changes: the tick after each change, and the path or the fields; the first KEPT_MAX.
@@ -29,19 +30,60 @@ class BetweenSteps:
         count: of all changes.
     """
 
-    def __init__(
-        self, simulation: Simulation, notify: Callable[[str], None], path: str | os.PathLike[str], tick: int
-    ) -> None:
-        """notify: shows a notice to the user. path: of the tape. tick: of the state as it is now."""
-        self._simulation = simulation
-        inner = inner_of(simulation)
-        self._keeps, self._compares = hook(inner, KeepsValues), hook(inner, ComparesValues)
-        self._notify, self._path = notify, os.fspath(path)
-        self._first_tick = tick + 1
-        self._named: set[str] = set()
+    def __init__(self) -> None:
         self.changes: list[tuple[int, str]] = []
         self.later: list[tuple[int, int]] = []
         self.count = 0
+        self._tick, self._told = -1, set[str]()  # Of the latest change: the tick, and what was told before its step.
+
+    def add(self, tick: int, what: str) -> None:
+        """Keep a change of what, a path or fields, before the step to a tick; once, however often it is told."""
+        if tick != self._tick:
+            self._tick, self._told = tick, set()
+        if what in self._told:
+            return
+        self._told.add(what)
+        self.count += 1
+        if len(self.changes) < KEPT_MAX:
+            self.changes.append((tick, what))
+        elif len(self.later) < LATER_MAX:
+            self.later.append((tick, next((place for place, (_, one) in enumerate(self.changes) if one == what), -1)))
+
+    def outcome(self, end: Any, compared: BetweenSteps | None) -> Any:
+        """The end of the tape with the changes and what was compared; unchanged unless it is a mapping, and without either."""
+        ticks = {} if compared is None else compared.compared_ticks()
+        is_told = bool(self.changes) or (compared is not None and compared.tells_all)
+        return {**end, KEY: {**ticks, **self._found()}} if isinstance(end, dict) and is_told else end
+
+    def _found(self) -> dict[str, Any]:
+        later = {"later": [list(one) for one in self.later]} if self.later else {}
+        return {"count": self.count, "changes": [list(one) for one in self.changes], **later}
+
+
+class BetweenSteps:
+    """The comparisons of one session.
+
+    Attributes:
+        tells_all: True if the tape tells of them also where no change was found.
+    """
+
+    tells_all = True
+
+    def __init__(
+        self,
+        simulation: Simulation,
+        outside: ChangesOutside,
+        notify: Callable[[str], None],
+        path: str | os.PathLike[str],
+        tick: int,
+    ) -> None:
+        """outside: takes the changes. notify: shows a notice to the user. path: of the tape. tick: of the state as it is now."""
+        self._simulation = simulation
+        inner = inner_of(simulation)
+        self._keeps, self._compares = hook(inner, KeepsValues), hook(inner, ComparesValues)
+        self._outside, self._notify, self._path = outside, notify, os.fspath(path)
+        self._first_tick = tick + 1
+        self._named: set[str] = set()
         self._kept: Any = None
         self._reported = -1
         self.keep()
@@ -59,11 +101,7 @@ class BetweenSteps:
         if what is None or tick == self._reported:  # The inputs of a call before were refused: one change, still.
             return
         self._reported = tick
-        self.count += 1
-        if len(self.changes) < KEPT_MAX:
-            self.changes.append((tick, what))
-        elif len(self.later) < LATER_MAX:
-            self.later.append((tick, next((place for place, (_, one) in enumerate(self.changes) if one == what), -1)))
+        self._outside.add(tick, what)
         if what not in self._named:
             self._named.add(what)
             self._notify(
@@ -77,14 +115,9 @@ class BetweenSteps:
         """True once no further step is compared."""
         return False
 
-    def outcome(self, end: Any) -> Any:
-        """The end of the tape with what was found; unchanged unless it is a mapping."""
-        return {**end, KEY: self._found()} if isinstance(end, dict) else end
-
-    def _found(self) -> dict[str, Any]:
-        changes = [[tick, what] for tick, what in self.changes]
-        later = {"later": [list(one) for one in self.later]} if self.later else {}
-        return {"first_tick": self._first_tick, "count": self.count, "changes": changes, **later}
+    def compared_ticks(self) -> dict[str, int]:
+        """The ticks before whose steps the states were compared, as the end of a tape tells them."""
+        return {"first_tick": self._first_tick}
 
     def _difference(self) -> str | None:
         """The path of a value that has changed, or the fields; None if nothing has."""
@@ -108,17 +141,21 @@ class BetweenFirstSteps(BetweenSteps):
     replay is explained by it. An error of a comparison ends them: the user did not ask for any.
     """
 
-    def __init__(self, simulation: Simulation, path: str | os.PathLike[str], tick: int) -> None:
+    tells_all = False
+
+    def __init__(
+        self, simulation: Simulation, outside: ChangesOutside, path: str | os.PathLike[str], tick: int
+    ) -> None:
         """As BetweenSteps, without a notice."""
         self._spent_ns = 0
-        self._last_tick = tick
+        self._last_tick, self._final_tick = tick, tick + FIRST_STEPS_MAX
         self._has_failed = False
-        super().__init__(simulation, lambda _: None, path, tick)
+        super().__init__(simulation, outside, lambda _: None, path, tick)
 
     @property
     def is_over(self) -> bool:
-        """True once the time is spent."""
-        return self._has_failed or self._spent_ns > FIRST_STEPS_NS
+        """True once the time is spent, or the steps are many."""
+        return self._has_failed or self._spent_ns > FIRST_STEPS_NS or self._last_tick >= self._final_tick
 
     def keep(self) -> None:
         """Keep the state as it is now."""
@@ -130,12 +167,9 @@ class BetweenFirstSteps(BetweenSteps):
         self._timed(lambda: before(tick))
         self._last_tick = tick
 
-    def outcome(self, end: Any) -> Any:
-        """The end of the tape; with what was found only if there was a change."""
-        return super().outcome(end) if self.count else end
-
-    def _found(self) -> dict[str, Any]:
-        return {**super()._found(), "last_tick": self._last_tick}
+    def compared_ticks(self) -> dict[str, int]:
+        """As BetweenSteps, and the last of them."""
+        return {**super().compared_ticks(), "last_tick": self._last_tick}
 
     def _timed(self, work: Callable[[], None]) -> None:
         start_ns = time.thread_time_ns()

@@ -29,7 +29,7 @@ from recorder.format.blocks.aux_block import Encoded
 from recorder.notebook.recorder_mixin import NotebookMixin
 from recorder.processes.fork_guard import refuse_after_fork
 from recorder.recording_options import FUNCTIONS, OptionArguments, RecordingOptions, takes_options
-from recorder.session.between_steps import BetweenFirstSteps, BetweenSteps
+from recorder.session.between_steps import BetweenFirstSteps, BetweenSteps, ChangesOutside
 from recorder.session.blame_hashes import PhaseBlame
 from recorder.session.capture_check import CaptureCheck, capture_again, digest_maker
 from recorder.session.change_source import ChangeSources, find_source
@@ -200,6 +200,7 @@ class Recorder(StepRecorder, NotebookMixin):
         self._check = CaptureCheck.of(simulation, self._writer.notify, path, each_tick=sources.audits)
         self._keyframes.check = self._check
         self.between: BetweenSteps | None = None
+        self.outside = ChangesOutside()
         try:
             self._keyframes.make_digest = digest_maker(simulation)
             self._keyframes.put_whole(self.tick, baseline.hash(), baseline)
@@ -210,9 +211,9 @@ class Recorder(StepRecorder, NotebookMixin):
                 required = settings.on_error == "raise"
                 self._journal = Journal(session.files, session.run_id, self._writer, required=required)
             if settings.between_steps:
-                self.between = BetweenSteps(simulation, self._writer.notify, path, self.tick)
+                self.between = BetweenSteps(simulation, self.outside, self._writer.notify, path, self.tick)
             elif settings.between_steps is None and not settings.deterministic:  # How many steps depends on the clock.
-                self.between = BetweenFirstSteps(simulation, path, self.tick)
+                self.between = BetweenFirstSteps(simulation, self.outside, path, self.tick)
             self._compared = self.between  # For the outcome, also once no further steps are compared.
         except BaseException:
             self._writer.stop()
@@ -281,7 +282,7 @@ class Recorder(StepRecorder, NotebookMixin):
         encode_small(outcome, "the outcome")
         wait_for_others(self._steps)  # A step of another thread still belongs to the recording.
         end = self._outcome({"reason": "closed"}) if outcome is None else self._with_failed_step(outcome)
-        end = end if self._compared is None else self._compared.outcome(end)
+        end = self.outside.outcome(end, self._compared)
         end = end if self._outputs is None else self._outputs.outcome(end)
         self._attention = True
         if not self._writer.seals:

@@ -22,6 +22,11 @@ MALFORMED = (ValueError, LookupError, TypeError, RecursionError, OverflowError)
 GRAPH_PREFIX = "graph."
 _MARK = f"{GRAPH_PREFIX}groups"  # A field of states of captured objects alone.
 _COLUMN = re.compile(rf"{re.escape(GRAPH_PREFIX)}\d+\.([^.]+)\.cells\.(?:tag|value)")
+_PARTS = {  # The beginnings of names of fields that hold values of all classes.
+    f"{GRAPH_PREFIX}value": "texts, decimals, dates and the like",
+    f"{GRAPH_PREFIX}special": "the content of sets, iterators, generators and other objects of C types",
+    f"{GRAPH_PREFIX}array": "arrays in objects",
+}
 SHOWN = 8  # Differences that are shown in a terminal or a report.
 NAMED_MAX = 200  # Differences by path in an object of JSON.
 ELEMENTS_SHOWN = 3  # Of one array.
@@ -140,7 +145,9 @@ def _shown_field(field: str) -> str:
     if not field.startswith(GRAPH_PREFIX):
         return field_title(field)
     match = _COLUMN.fullmatch(field)
-    return f"values of {match[1]} objects" if match is not None else "how the objects are saved"
+    if match is not None:
+        return f"values of {match[1]} objects"
+    return next((text for start, text in _PARTS.items() if field.startswith(start)), "how the objects are saved")
 
 
 def objects_in(snapshot: Snapshot) -> ObjectTree | None:

@@ -64,9 +64,9 @@ def with_causes(
 
 
 def between_steps(tape: Tape, tick: int) -> TestedCause | None:
-    """The comparison that the recorder made before the step to a tick; None if it made none, or it is not known."""
+    """What the recorder saw before the step to a tick, by comparing or otherwise; None if nothing is known of it."""
     match tape.outcome:
-        case {"between_steps": {"first_tick": int(first), "count": int(count), "changes": list(changes)}}:
+        case {"between_steps": {"count": int(count), "changes": list(changes), **ticks}}:
             pass
         case _:
             return None
@@ -78,7 +78,7 @@ def between_steps(tape: Tape, tick: int) -> TestedCause | None:
         if isinstance(entry, list) and len(entry) == 2 and entry[0] == tick
     ]
     if named:
-        return TestedCause(cause, f"changed {where}: {named[0]}, as the recorder saw live", suspicious=True)
+        return TestedCause(cause, f"changed {where}: {', '.join(named)}, as the recorder saw live", suspicious=True)
     later = _later(tape.outcome["between_steps"])
     if tick in later:
         place = later[tick]
@@ -86,7 +86,9 @@ def between_steps(tape: Tape, tick: int) -> TestedCause | None:
             plain_text(str(changes[place][1])) if 0 <= place < len(changes) else "a value that the tape does not name"
         )
         return TestedCause(cause, f"changed {where}: {like}, as the recorder saw live", suspicious=True)
-    last = tape.outcome["between_steps"].get("last_tick")
+    first, last = ticks.get("first_tick"), ticks.get("last_tick")
+    if not isinstance(first, int):
+        return None  # Nothing was compared.
     if isinstance(last, int) and tick > last and changes:
         return _seen_earlier(cause, changes, range(first, last + 1), tick)
     if tick < first or (isinstance(last, int) and tick > last):

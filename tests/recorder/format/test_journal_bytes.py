@@ -7,6 +7,8 @@ from typing import Any
 
 import google_crc32c
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from recorder.errors import CorruptError, UnsupportedVersionError
 from recorder.format.blocks.frame import encode_frame
@@ -135,3 +137,26 @@ def test_headers_of_journals() -> None:
         flipped[bit // 8] ^= 1 << bit % 8
         with pytest.raises(CorruptError):
             decode_journal(bytes(flipped))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.lists(st.integers(0, 12), max_size=14), min_size=1, max_size=2), st.integers(-1, 13))
+def test_what_follows_a_tick_without_a_gap(stored: list[list[int]], after: int) -> None:
+    """As a search tick by tick finds it, with runs, gaps, and ticks in an order that no writer makes."""
+    areas = [area(number, *(record(number, frame(tick)) for tick in one)) for number, one in enumerate(stored, 1)]
+    contents = decode_journal(journal(*areas, area_bytes=16 + 14 * RECORD_BYTES))
+    there, expected = {tick for one in stored for tick in one}, []
+    while after + 1 + len(expected) in there:
+        expected.append(after + 1 + len(expected))
+    found = contents.following(after)
+    assert (list(found), len(found)) == (expected, len(expected))
+    assert [one.tick for one in found.values()] == expected
+    assert all(tick not in found and found.get(tick) is None for tick in (after, after + 1 + len(expected)))
+
+
+def test_the_later_area_has_the_later_frame_of_a_tick() -> None:
+    """Each tick of both areas is that of the higher generation, whichever comes first in the file."""
+    other = encode_frame(2, 77, b"\xc0")
+    both = [area(2, record(2, other)), area(1, record(1, frame(1)), record(1, frame(2)))]
+    found = decode_journal(journal(*both)).following(0)
+    assert [(tick, one.state_hash) for tick, one in found.items()] == [(1, 3), (2, 77)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 import warnings
+from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -19,6 +20,7 @@ from recorder.session import between_steps
 from replayer import Tape
 from replayer.desync.tested_causes import between_steps as between_steps_of
 from replayer.timeline.verify import verify_tape
+from sim.adapters import CapturedWarning
 
 from oracle.command_lines import run
 from small_worlds import Walkers
@@ -195,7 +197,7 @@ def test_a_call_whose_inputs_are_refused_counts_no_change_again() -> None:
         with pytest.raises(TypeError):
             tape.step(object())
         game.step()
-        assert tape.between.count == 1
+        assert tape.outside.count == 1
 
 
 def test_what_is_recorded_as_an_input_is_no_such_change() -> None:
@@ -353,6 +355,15 @@ def test_what_comes_after_the_first_steps_is_not_known(monkeypatch: pytest.Monke
     assert "record the run with between_steps=True" in found.found
 
 
+def test_a_long_run_of_short_steps_is_soon_compared_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is changed before the last of the first steps is noted, and nothing after it."""
+    monkeypatch.setattr(between_steps, "FIRST_STEPS_MAX", 10)
+    for name, change, noted in (("last.tape", 9, True), ("after.tape", 10, False)):
+        spoiled_camp(name, 30, change)
+        with Tape(name) as tape:
+            assert (KEY in tape.outcome) is noted
+
+
 def test_deterministic_tapes_do_not_depend_on_the_clock() -> None:
     """How many steps are compared does: none are, and two runs have the same bytes."""
     for name in ("one.tape", "two.tape"):
@@ -368,3 +379,46 @@ def test_an_error_of_the_comparison_ends_it_and_not_the_run(monkeypatch: pytest.
     assert spoiled_camp("run.tape", 20, 2) == []
     with Tape("run.tape") as tape:
         assert (tape.last_tick, KEY in tape.outcome) == (20, False)
+
+
+class Shop:
+    """Keeps money that an input cannot be."""
+
+    def __init__(self) -> None:
+        self.turn, self.money, self.owed = 0, Decimal("1.10"), Decimal(0)
+
+    def step(self) -> None:
+        """Earn."""
+        self.turn += 1
+        self.money += Decimal("0.01")
+
+
+@pytest.mark.parametrize("on", [None, False, True])
+def test_an_assignment_that_cannot_be_an_input_is_noted_and_told(on: bool | None) -> None:  # noqa: FBT001 - a parameter
+    """At each tick before whose step it was made, also where no states are compared; with two of them, both are named."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with recorder.record(Shop(), "shop.tape", quiet=True, keyframe_interval_ticks=5, between_steps=on) as shop:
+            for tick in range(12):
+                if tick in (6, 9):
+                    shop.money += 5
+                if tick == 9:
+                    shop.owed += 1
+                shop.step()
+    told_live = [str(one.message).partition(" was assigned")[0] for one in caught if one.category is CapturedWarning]
+    assert told_live == ["Shop.money", "Shop.owed"]
+    with Tape("shop.tape") as tape:
+        found = tape.outcome[KEY]
+        assert (found["count"], found["changes"]) == (3, [[7, "Shop.money"], [10, "Shop.money"], [10, "Shop.owed"]])
+        assert ("first_tick" in found) is (on is not False)
+        told = [between_steps_of(tape, tick) for tick in (6, 7, 10)]
+    assert told[0] is None or not told[0].suspicious
+    assert [one and one.found.partition(": ")[2] for one in told[1:]] == [
+        "Shop.money, as the recorder saw live",
+        "Shop.money, Shop.owed, as the recorder saw live",
+    ]
+    tested = between("shop.tape", Shop)
+    assert (tested.suspicious, tested.found) == (
+        True,
+        "changed between tick 6 and 7, outside of the step: Shop.money, as the recorder saw live",
+    )

@@ -10,10 +10,20 @@ from replayer.export.plot import draw_difference
 
 def test_recorded_objects_have_the_names_of_the_text() -> None:
     """Not those under which the library keeps them."""
-    fields = ["graph.special_bytes.byte", "graph.0.list.cells.value", "mood"]
-    spread = DifferenceSpread(3, fields, np.ones((3, 4), np.int64), "bounded", None)
+    fields = [
+        "graph.special_bytes.byte",
+        "graph.value_bytes.byte",
+        "graph.array_bytes.byte",
+        "graph.0.list.node",
+        "graph.0.list.cells.value",
+        "mood",
+    ]
+    spread = DifferenceSpread(3, fields, np.ones((6, 4), np.int64), "bounded", None)
     (axes, _) = draw_difference(spread, "two tapes").axes
     assert [label.get_text() for label in axes.get_yticklabels()] == [
+        "the content of sets, iterators, generators and other objects of C types",
+        "texts, decimals, dates and the like",
+        "arrays in objects",
         "how the objects are saved",
         "values of list objects",
         "mood",

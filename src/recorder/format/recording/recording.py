@@ -233,7 +233,8 @@ class Recording:
     def _run_from(self, tick: int, last_tick: int) -> FrameRun:
         frames: Sequence[Frame]
         if tick in self._journal:
-            frames = [frame for number, frame in self._journal.items() if tick <= number <= last_tick]
+            journal_end = self._block_last_tick + len(self._journal)
+            frames = [self._journal[number] for number in range(tick, min(last_tick, journal_end) + 1)]
             return FrameRun(tick, frames[-1].tick, frames, None)
         try:
             frames = self.believing_index(lambda: self._frames_around(tick))

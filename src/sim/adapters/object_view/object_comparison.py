@@ -87,6 +87,9 @@ class _Comparison:
         self._sets: deque[tuple[_Pair, Composite, Composite]] = deque()  # Compared when their elements have partners.
 
     def run(self) -> Iterator[ObjectDifference]:
+        for name, ref in self._trees[0].outermost.items():  # An object in them may refer to them.
+            if name in self._trees[1].outermost:
+                self._pairs.add(ref, self._trees[1].outermost[name])
         self._add_entries(("", ""), [self._trees[0].entries, self._trees[1].entries])
         while self._waiting or self._sets:
             if self._waiting:

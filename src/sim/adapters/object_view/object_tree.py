@@ -43,6 +43,7 @@ class ObjectTree:
     """The values of captured objects in a state.
 
     Attributes:
+        outermost: the objects that no other one holds as an attribute of its own, by their names.
         entries: the attributes of the outermost objects; their steps are their paths.
         fields: the names of the state's fields that are shown as values of the tree.
     """
@@ -53,6 +54,7 @@ class ObjectTree:
         self._layers = {layer.name: layer for layer in structure_from_plain(decode_value(state.blob(STRUCTURE))).layers}
         inner = {f"{layer}.{one.name}" for layer, one in self._attributes() if one.category == "object"}
         outermost = [name for name in self._layers if name not in inner]
+        self.outermost = {name: Ref(self, name) for name in outermost}
         self.prefix = f"{outermost[0]}." if len(outermost) == 1 else ""
         self._arrays = self._read_arrays()
         self._graph = GraphReader(state, self._known)
@@ -66,7 +68,7 @@ class ObjectTree:
         own = {field_name(layer, one.name) for layer, one in self._attributes()}
         hidden = {STEPS_FIELD, KINDS_FIELD, STRUCTURE, CONSTANTS}
         self.fields = {name for name in state if name in own | hidden or name.startswith(GRAPH_PREFIX)}
-        self._paths: dict[Ref, str] = {Ref(self, name): name for name in outermost}
+        self._paths: dict[Ref, str] = {ref: name for name, ref in self.outermost.items()}
         self._other_paths: dict[Ref, str] = {}  # Of objects that are reached in several ways, the second path.
         self._refs: dict[str, Ref] = {}  # What was found at each path so far.
         self._queue: deque[tuple[str, Any]] = deque((entry.step, entry.value) for entry in self.entries)

@@ -197,8 +197,8 @@ class ObjectRecording:
         try:
             encoded = encode_value(list(change), self._names())
         except NotPlainError as error:
-            place = values[0] if kind in ("set", "del") else f"[{values[0]!r}]"
-            self._warn(str(place), type(error.value).__qualname__)
+            place = f".{values[0]}" if kind in ("set", "del") else f"[{values[0]!r}]"
+            self._tell(f"{type(self.subject).__name__}{place}", type(error.value).__qualname__)
             return
         is_same = kind == "set" and vars(self.subject).get(values[0], self) is values[1]
         if not is_same and not all(map(is_immutable, values)):
@@ -216,13 +216,16 @@ class ObjectRecording:
         known = self._simulation.known() if self._known is None else self._known
         return {id(value): name for name, value in known.items()}
 
-    def _warn(self, name: str, kind: str) -> None:
-        if name not in self._warned:
-            self._warned.add(name)
+    def _tell(self, place: str, kind: str) -> None:
+        """Note on the tape that the value at a path was assigned from outside; warn of each path once."""
+        if (outside := getattr(self._tape, "outside", None)) is not None:
+            outside.add(self._tape.tick + 1, place)
+        if place not in self._warned:
+            self._warned.add(place)
             warn_user(
-                f"{type(self.subject).__name__}.{name} was assigned from outside, a {kind}, which cannot be an input of "
-                "the next step: a replay does not know of it; assign it inside the step, or, if no step "
-                f'reads it, give it a value before record() and pass ignore=["{type(self.subject).__name__}.{name}"]',
+                f"{place} was assigned from outside, a {kind}, which cannot be an input of the next step: a replay does "
+                "not know of it; assign it inside the step, or, if no step reads it, give it a value before record() and "
+                f'pass ignore=["{place}"]',
                 CapturedWarning,
             )
 

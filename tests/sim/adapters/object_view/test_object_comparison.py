@@ -223,3 +223,31 @@ def test_an_order_of_keys_with_equal_texts() -> None:
         before=lambda game: setattr(game, "bag", {Unit: 2, "Unit": 1}),
     )
     assert line == "order of bag: A [0] Unit, [1] Unit; B [1] Unit, [0] Unit"
+
+
+class Machine:
+    """Keeps a method of its own, and so itself."""
+
+    def __init__(self) -> None:
+        self.turn, self.speed = 0, 1.0
+        self.next_move, self.me = self.move, self
+
+    def move(self) -> None:
+        """A step of the machine."""
+
+    def step(self, faster: bool) -> None:  # noqa: FBT001 - an input
+        """Turn."""
+        self.speed += faster
+
+
+def test_what_refers_to_the_object_itself_is_compared_once() -> None:
+    """A method that an object keeps leads back to it."""
+    trees = []
+    for faster in (False, True):
+        simulation = adapt(Machine())
+        simulation.step(faster)
+        trees.append(tree_of(simulation.state.snapshot()))
+    assert trees[0] is not None
+    assert trees[1] is not None
+    found = [one.text(("A", "B")) for one in object_differences(trees[0], trees[1], 3)]
+    assert found == ["speed: A 1.0, B 2.0"]
