@@ -252,6 +252,24 @@ def test_the_files_that_the_architecture_page_names_exist() -> None:
     assert [name for name in named if not (ROOT / "src" / name).exists()] == []
 
 
+def test_the_drawings_of_the_architecture_page_name_what_exists() -> None:
+    """Each file is found in src, each function in a file, and each method or attribute in a file next to its class."""
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    drawings = "\n".join(re.findall(r"^```\n(.*?)^```", page, re.MULTILINE | re.DOTALL))
+    texts = {path: path.read_text(encoding="utf-8") for path in SOURCES}
+    files = re.findall(r"(?:recorder|replayer)/[\w/]+\.py", drawings)
+    functions = re.findall(r"^ +([a-z]+_\w+) ", drawings, re.MULTILINE)
+    members = re.findall(r"\b([A-Z]\w+)\.(\w+)", drawings)
+
+    assert min(map(len, (files, functions, members))) > 2
+    assert [name for name in files if not (ROOT / "src" / name).exists()] == []
+    assert [name for name in functions if not any(f"\ndef {name}(" in text for text in texts.values())] == []
+    for name, member in members:
+        folders = [path.parent for path, text in texts.items() if re.search(rf"^class {name}\b", text, re.MULTILINE)]
+        near = [text for path, text in texts.items() if any(path.is_relative_to(folder) for folder in folders)]
+        assert any(re.search(rf"def {member}\(|self\.{member}\b", text) for text in near), f"{name}.{member}"
+
+
 # Words that were given up, each with the words to write instead: an engineer of the field would not use them, or would
 # take them for something else. The files of ALLOWED may contain some, for the reason given there.
 GIVEN_UP = {

@@ -36,7 +36,7 @@ def run_at(hour: int, name: str, seed: int) -> Any:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with the checkpoints of two runs: the one of the later ticks was written first."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("recorder.session.session.datetime", Clock)
+    monkeypatch.setattr("recorder.session.tape_meta.datetime", Clock)
     run_at(9, "late", 1)
     run_at(11, "early", 2)
     Path("artifacts/late/checkpoint_6.tape").rename("artifacts/late/checkpoint_60.tape")

@@ -12,6 +12,7 @@ import recorder
 from sim import Field, Phase, Schema, State, Table, run_phases
 
 ROWS = 6
+TICKS, INTERVAL = 150, 20  # Of the runs that questions are asked of.
 
 
 class Garden:

@@ -33,9 +33,9 @@ from rich.progress import track
 
 from recorder import Recorder
 from recorder.session.hot_path import step_recorder
+from recorder.session.hot_path.tick_identity import TickHashChain
 from recorder.session.keyframe_policy import KeyframePolicy
 from recorder.session.outputs.tick_output import OutputCollector
-from recorder.session.tick_identity import TickHashChain
 from recorder.writer.handoff_queue import HandoffQueue
 from recorder.writer.journal import Journal
 from sim import State

@@ -14,10 +14,11 @@ import uuid
 from array import array
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
+from recorder.closed_on_exit import ClosedOnExit
 from recorder.cluster.actor_engine import Actor, ActorEngine, Message
 from recorder.cluster.checkpoint_folder import CheckpointFolder, discover_whole_checkpoints, id_of_checkpoint
 from recorder.cluster.organism_server import Patience, run_server
@@ -53,7 +54,7 @@ class _LostError(Exception):
     """The server, or one of its workers, died: the tick under way has to be made again."""
 
 
-class OrganismCluster:
+class OrganismCluster(ClosedOnExit):
     """A server and workers that run a world of organisms.
 
     ``simulation`` is recorded and stepped as the world itself. With a folder, checkpoints of the whole are written there,
@@ -125,12 +126,6 @@ class OrganismCluster:
     def tick(self) -> int:
         """The tick of the state."""
         return int(self.simulation.state["tick"])
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """End the server and the workers, and unlock the folder. The state stays."""

@@ -48,20 +48,9 @@ def shows_help(arguments: Sequence[str]) -> bool:
 
 def load(arguments: Sequence[str]) -> App:
     """Build the program and import what these arguments need."""
-    from cyclopts import App  # noqa: PLC0415 - the help of the program is printed without it, and what it imports
+    from recorder.console.lazy_commands import load_app  # noqa: PLC0415 - the help is printed without what it imports
 
-    from recorder.console.app import version  # noqa: PLC0415
-    from recorder.console.lazy_commands import add_commands  # noqa: PLC0415
-
-    app = App(
-        name="record",
-        help=help_text(),
-        help_format="plaintext",
-        version=version,
-        suppress_keyboard_interrupt=False,
-    )
-    add_commands(app, COMMANDS, arguments)
-    return app
+    return load_app("record", help_text(), COMMANDS, arguments)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -7,14 +7,18 @@ from importlib import import_module
 
 from cyclopts import App
 
+from recorder.console.app import version
 
-def add_commands(app: App, table: Mapping[str, str], arguments: Sequence[str]) -> None:
-    """Add to app the command that the arguments begin with, or all of them if the arguments begin with none.
+
+def load_app(name: str, help_text: str, table: Mapping[str, str], arguments: Sequence[str]) -> App:
+    """Build a program with the command that the arguments begin with, or with all of them if they begin with none.
 
     table: module:function by the name of the command.
     All of them are needed for the help, and to suggest a command for a misspelt one.
     """
+    app = App(name=name, help=help_text, help_format="plaintext", version=version, suppress_keyboard_interrupt=False)
     named = [arguments[0]] if arguments and arguments[0] in table else list(table)
-    for name in named:
-        module, _, function = table[name].partition(":")
-        app.command(getattr(import_module(module), function), name=name)
+    for one in named:
+        module, _, function = table[one].partition(":")
+        app.command(getattr(import_module(module), function), name=one)
+    return app

@@ -36,7 +36,7 @@ from recorder.runs.scores import SCORES, scores_of
 from recorder.scenarios.batch import Job, RunRecord, clear_unfinished, input_source_of_job, job_of, run_many
 from recorder.scenarios.run_scenario import raced_inputs
 from recorder.session.recorder import Recorder
-from recorder.session.session import exception_text
+from recorder.session.run_end import exception_text
 from recorder.settings import TICKS_MAX
 from recorder.storage.atomic_file import PART_SUFFIX, make_folder, publish_file
 from recorder.storage.file_names import TAPE_SUFFIX

@@ -313,7 +313,8 @@ def _with_scores(assembled: Assembled, run: Run) -> Run:
     installed = world_of(assembled.meta)
     if installed is None or installed[0].outcome is None:
         return run
-    from recorder.reopen.resume import make_world, restore_last_tick  # noqa: PLC0415 - loads the whole recorder
+    from recorder.reopen.last_tick import restore_last_tick  # noqa: PLC0415 - loads the whole recorder
+    from recorder.reopen.resume import make_world  # noqa: PLC0415
 
     try:
         simulation = make_world(assembled)

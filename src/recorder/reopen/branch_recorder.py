@@ -10,7 +10,7 @@ from typing import Any, Self
 from recorder.recording_options import RecordingOptions
 from recorder.reopen.resume import record_calls, resume_as
 from recorder.session.recorder import Recorder
-from recorder.session.session import end_outcome
+from recorder.session.run_end import end_outcome
 from recorder.storage.file_names import segment_numbers, segment_path
 from sim.adapters.as_recorded import adapter_of_tape
 from sim.kernel.hooks import HasAdapter, hook

@@ -2,10 +2,10 @@
 
 The steps. A crash during any of them leaves a tape that can be resumed again:
     1. Lock the tape; read it and its journal; write nothing yet.
-    2. Restore the state of the last tick and compare it with the recorded hash.
+    2. Restore the state of the last tick and compare it with the recorded hash (last_tick.py).
     3. Copy the torn tail to a separate file, cut it off, sync. Do the same with a segment that was only begun.
     4. Append the journal's frames to the tape, sync. The journal is replaced when the recorder starts its own.
-    5. Write META of the new session, and a full keyframe of the last tick.
+    5. Write META of the new session, and a full keyframe of the last tick (4 and 5: next_session.py).
 """
 
 from __future__ import annotations
@@ -14,56 +14,30 @@ import errno
 import os
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
-from functools import partial
 from typing import Any, TypeVar
 
 import attrs
 
-from recorder.ambient.outside.outside_note import KEY as OUTSIDE
-from recorder.ambient.outside.process_facts import process_facts
-from recorder.environment import describe_environment
-from recorder.errors import (
-    CorruptError,
-    DesyncError,
-    MissingTickError,
-    SimulationFailedError,
-    TornError,
-    UnreadableError,
-)
-from recorder.exception_text import raised_text
-from recorder.format.blocks.block import BlockKind, Flags
-from recorder.format.blocks.file_header import make_file_header
-from recorder.format.blocks.frame import Frame
+from recorder.errors import UnreadableError
 from recorder.format.recording.assembly import Assembled, SegmentInput, assemble
-from recorder.format.recording.recording import Recording
-from recorder.format.segments.segment_contents import NoTapeError, hop
-from recorder.format.segments.segment_encoder import SegmentEncoder, make_piece, pieces_of_frames
-from recorder.format.segments.segment_reader import Segment
-from recorder.recording_options import FUNCTIONS, RecordingOptions
+from recorder.format.segments.segment_contents import NoTapeError
+from recorder.reopen.last_tick import Progress, restore_last_tick
+from recorder.reopen.next_session import open_for_writing
 from recorder.reopen.preconditions import ensure_first_file, ensure_intact, settings_of
-from recorder.reopen.running_episode import last_reset, stated_episode
-from recorder.reopen.state_check import StateCheck
-from recorder.reopen.torn_tail import cut_torn_tail, take_begun_segment_away
+from recorder.reopen.torn_tail import take_begun_segment_away
 from recorder.session.change_source import find_source
 from recorder.session.recorder import Recorder
-from recorder.session.session import Resumed, Session, encode_small, meta_maker
+from recorder.session.session import Resumed
 from recorder.settings import ChangeTracking
 from recorder.storage.file_interfaces import IO, Files
 from recorder.storage.file_names import segment_path
-from recorder.storage.segmented_log import SegmentedLog
 from recorder.storage.tape_files import NOT_OURS, TapeFiles
-from sim.adapters.interface.attempts import is_attempt
-from sim.adapters.interface.running_episode import CountsEpisodes, RunningEpisode
 from sim.kernel.hooks import HasAdapter, ensure_hooks, hook
 from sim.kernel.registry import find_world
-from sim.kernel.same_fields import ensure_same_fields
-from sim.kernel.simulation import Simulation, as_simulation, inner_of, restore
+from sim.kernel.simulation import Simulation, as_simulation, inner_of
 from sim.scenario.wrap import wrap_scenario
 
 _R = TypeVar("_R", bound=Recorder)
-
-Progress = Callable[[int, int], None]  # Ticks re-simulated so far, ticks in all.
 
 
 def resume(
@@ -137,7 +111,7 @@ def resume_in(
         keyframe_tick = restore_last_tick(assembled, adapted, progress, with_totals=True)
         if begun is not None:
             take_begun_segment_away(files, ios.pop(begun), begun)
-        session, torn_file = _open_for_writing(files, ios, assembled, settings)
+        session, torn_file = open_for_writing(files, ios, assembled, settings)
         resumed = Resumed(session.tick, keyframe_tick, torn_file, assembled.recording.journal_ticks)
         recorder = kind.resuming(path, adapted, session, resumed, changes)
     except BaseException:
@@ -234,151 +208,3 @@ def _as_recorded(simulation: Any, assembled: Assembled) -> Any:
     from sim.adapters.as_recorded import as_recorded  # noqa: PLC0415 - only for a tape of an adapter
 
     return as_recorded(simulation, assembled.meta)
-
-
-def restore_last_tick(
-    assembled: Assembled, simulation: Simulation, progress: Progress | None, *, with_totals: bool = False
-) -> int:
-    """Restore the simulation to the last tick; return the tick of the keyframe used. Raises as resume does.
-
-    with_totals: add up the rewards of an environment's episode that is running there.
-    """
-    recording = assembled.recording
-    inner: Any = inner_of(simulation)
-    counter = inner if with_totals and isinstance(inner, CountsEpisodes) else None
-    begun_at = last_reset(recording) if counter is not None else None
-    if counter is not None and begun_at is not None:
-        episode = RunningEpisode(begun_at, recording.last_tick)
-        count = partial(_count, counter, episode)
-        try:
-            keyframe_tick = _restore(recording, simulation, begun_at, progress, count)
-        except (CorruptError, TornError, MissingTickError, DesyncError, SimulationFailedError):
-            pass  # The ticks from the last keyframe on may be in order.
-        else:
-            counter.running = episode
-            return keyframe_tick
-    keyframe_tick = _restore(recording, simulation, recording.last_tick, progress)
-    if counter is not None:
-        counter.running = stated_episode(assembled)
-    return keyframe_tick
-
-
-def _count(counter: CountsEpisodes, episode: RunningEpisode, frame: Frame) -> None:
-    """Add what a step returned to the totals of its episode; one that raised returned nothing."""
-    if frame.tick > episode.begun_at and not is_attempt(frame.inputs):
-        counter.add_rewards(episode)
-
-
-def _restore(
-    recording: Recording,
-    simulation: Simulation,
-    nearest: int,
-    progress: Progress | None,
-    on_step: Callable[[Frame], None] = lambda _: None,
-) -> int:
-    """Restore the simulation to the last tick from a keyframe at or before the tick nearest. Raises as resume does."""
-    last_tick = recording.last_tick
-    failure: Exception = MissingTickError(last_tick, "there is no keyframe before it", damaged=True)
-    for keyframe in recording.keyframes_at_or_before(nearest):
-        try:
-            snapshot = recording.snapshot(keyframe)
-            frames = [recording.frame(tick) for tick in range(keyframe.tick + 1, last_tick + 1)]
-        except (CorruptError, TornError, MissingTickError) as error:
-            failure = error
-            continue
-        ensure_same_fields(snapshot.layout, simulation)
-        _run(keyframe.tick, "load", restore, simulation, snapshot)
-        with closing(StateCheck(recording, simulation)) as check:
-            check.begin(keyframe.tick)
-            for frame in frames:
-                _run(frame.tick, "the step", simulation.step, frame.inputs)
-                check.stepped(frame)
-                if (hashes := check.difference(frame)) is not None:
-                    raise DesyncError(frame.tick, *hashes)
-                on_step(frame)
-                if progress is not None:
-                    progress(frame.tick - keyframe.tick, len(frames))
-        return keyframe.tick
-    raise failure
-
-
-def _run(tick: int, what: str, action: Callable[..., object], *arguments: Any) -> None:
-    """Call into the user's simulation. Raises SimulationFailedError if that raises."""
-    try:
-        action(*arguments)
-    except Exception as error:
-        raise SimulationFailedError(tick, raised_text(what, error)) from error
-
-
-def _open_for_writing(
-    files: Files, ios: dict[int, IO], assembled: Assembled, settings: RecordingOptions
-) -> tuple[Session, str | None]:
-    segment = assembled.recording.segments[-1]
-    io, contents = ios[segment.number], segment.contents
-    for number in ios:
-        if number not in (0, segment.number):
-            files.close(number)
-    syncs = settings.sync_interval_s is not None
-    record_durable = settings.sync_each_block or not settings.deterministic
-    encoder = _encoder_after(assembled, segment)
-    torn_file = cut_torn_tail(files, io, contents.good_end)
-    if syncs:
-        io.fdatasync()  # The earlier writer may have been killed before the system wrote its data to the disk.
-    else:
-        record_durable = False
-    encoder.durable_bytes = contents.good_end if record_durable else 0
-    meta = {key: value for key, value in assembled.meta.items() if key != "segment"}
-    if settings.output_functions:
-        meta[FUNCTIONS] = sorted({*meta.get(FUNCTIONS, ()), *settings.output_functions})
-        meta["event_stream"] = callable(settings.events) or meta.get("event_stream")
-    if not settings.deterministic:
-        meta["environment"] = describe_environment()
-        meta[OUTSIDE] = {**meta.get(OUTSIDE, {}), "process": process_facts()}
-    past = _needed_up_to(assembled.recording.segments[:-1], assembled.recording.last_tick)
-    log = SegmentedLog(files, io, encoder, meta_maker(meta), syncs=syncs, record_durable=record_durable, past=past)
-    frames = assembled.recording.journal
-    for piece in pieces_of_frames(frames):
-        log.put([piece])
-    last_tick = assembled.recording.last_tick
-    meta_bytes = encode_small({**meta, "resumed_at_tick": last_tick}, "the description of the world")
-    log.put([make_piece(BlockKind.META, meta_bytes, 0, flags=Flags.SESSION_START)])
-    log.write()
-    if syncs:
-        log.sync()
-    files.remove_journal()  # All of its frames are in the tape.
-    if settings.is_ring:
-        log.put_rotation()  # A ring that is resumed again and again would otherwise never fill a segment.
-    return Session(files, log, settings, assembled.run_id, meta, last_tick), torn_file
-
-
-def _needed_up_to(earlier: Sequence[Segment], last_tick: int) -> list[tuple[int, int]]:
-    """The number of each segment before the last, and the last tick that needs it.
-
-    A segment that was taken over after a failed sync has no seal. Deltas in those behind it, up to the next one that was
-    sealed, may refer to its full keyframes. That one may have no tick, and its own are needed in any case.
-    """
-    needed: list[tuple[int, int]] = []
-    for segment in reversed(earlier):
-        own = max((part.summary.last_tick for part in segment.parts), default=0)
-        is_sealed = segment.clip is None and segment.contents.seal is not None
-        last_tick = own if is_sealed else max(own, last_tick)
-        needed.append((segment.number, last_tick))
-    return needed[::-1]
-
-
-def _encoder_after(assembled: Assembled, segment: Segment) -> SegmentEncoder:
-    """Return an encoder that continues at the end of the last segment."""
-    contents = segment.contents
-    header = contents.header
-    if header is None:
-        raise CorruptError(0, "the header of the last segment is damaged; repair the tape first (replay repair)")
-    described = next((entry for entry in contents.entries if entry.kind == BlockKind.META), None)
-    if described is None:  # A copy of it, in END or in a different segment, was found.
-        raise CorruptError(0, "META of the last segment is damaged; repair the tape first (replay repair)")
-    blocks = list(hop(segment.read, header.size_bytes, contents.good_end, contents.marker))
-    meta = segment.joined(described, 0)
-    previous = next((s for s in assembled.recording.segments if s.number == segment.number - 1), None)
-    seal = previous.contents.seal if previous is not None and previous.clip is None else None
-    fresh = make_file_header(header.run_id, header.segment, header.first_seq, header.incompatible)
-    header = attrs.evolve(fresh, marker=header.marker)
-    return SegmentEncoder.continuing(header, meta, blocks, contents.good_end, seal.digest if seal is not None else b"")

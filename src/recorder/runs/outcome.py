@@ -8,7 +8,7 @@ from recorder.errors import RecordingWarning
 from recorder.runs.input_source import InputSource
 from recorder.runs.scores import SCORES, scores_of, world_of
 from recorder.session.recorder import Recorder
-from recorder.session.session import end_outcome, exception_text
+from recorder.session.run_end import end_outcome, exception_text
 from sim.user_warning import warn_user
 
 

@@ -20,7 +20,7 @@ from recorder.errors import RecordingError
 from recorder.format.recording.assembly import Assembled
 from recorder.format.segments.block_location import KeyframeLocation
 from recorder.recording_options import RecordingOptions
-from recorder.session.session import describe, encode_small, new_run_id
+from recorder.session.tape_meta import describe, encode_small, new_run_id
 from recorder.storage.atomic_file import make_folder
 from recorder.storage.file_names import numbered
 from recorder.storage.open_tape import OpenTape

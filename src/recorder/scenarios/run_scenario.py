@@ -18,7 +18,7 @@ from recorder.runs.input_source import input_source_of
 from recorder.scenarios.checkpoints import Checkpoint, Checkpoints, resume_checkpoint
 from recorder.scenarios.start import begin_tape
 from recorder.session.recorder import Recorder
-from recorder.session.session import exception_text
+from recorder.session.run_end import exception_text
 from sim.kernel.hooks import CanEnd, ReportsProgress, hook
 from sim.kernel.messages import Event
 from sim.kernel.registry import ConfigError

@@ -1,7 +1,8 @@
 """Record a simulation while it runs: a frame for each tick, and regular keyframes.
 
-Policy only: what is recorded when. hot_path/step_recorder.py records a step, keyframe_policy.py chooses the keyframes,
-recorder.format encodes the bytes and recorder.writer writes them.
+This module begins and ends a recording. In between, hot_path/step_recorder.py records each step and keyframe_policy.py
+chooses the keyframes. recorder.writer takes both on a thread of its own, recorder.format encodes the bytes, and
+recorder.storage appends them to files. docs/architecture.md draws this way, down to the functions.
 
 Invariants:
     1. The first tick of a session has a full keyframe, in the file before the first step, at each level of durability.
@@ -33,19 +34,12 @@ from recorder.session.blame_hashes import PhaseBlame
 from recorder.session.capture_check import CaptureCheck, capture_again, digest_maker
 from recorder.session.change_source import ChangeSources, find_source
 from recorder.session.hot_path.step_recorder import StepRecorder
+from recorder.session.hot_path.tick_identity import TickHashChain
 from recorder.session.keyframe_policy import KeyframePolicy
 from recorder.session.outputs.tick_output import OutputCollector, functions_of
-from recorder.session.session import (
-    Resumed,
-    Session,
-    abandon_writer,
-    describe,
-    encode_small,
-    exception_text,
-    known_outcome,
-    new_session,
-)
-from recorder.session.tick_identity import TickHashChain
+from recorder.session.run_end import exception_text, known_outcome
+from recorder.session.session import Resumed, Session, abandon_writer, new_session
+from recorder.session.tape_meta import describe, encode_small
 from recorder.settings import ChangeTracking, ensure_path
 from recorder.statistics import RecorderStatistics
 from recorder.storage.tape_files import TapeFiles, ensure_new
@@ -102,6 +96,15 @@ class Recorder(StepRecorder, NotebookMixin):
         self._create(path, simulation, RecordingOptions.of(options), None)
 
     @classmethod
+    def with_options(
+        cls, path: _Path, simulation: Any, options: RecordingOptions, noted: NotedReads | None = None
+    ) -> Self:
+        """Make a recorder from a RecordingOptions object. noted: what the first steps read in an earlier trial."""
+        self = cls.__new__(cls)
+        self._create(path, simulation, options, noted)
+        return self
+
+    @classmethod
     def beginning_at(
         cls,
         path: _Path,
@@ -132,12 +135,13 @@ class Recorder(StepRecorder, NotebookMixin):
         return self
 
     @classmethod
-    def with_options(
-        cls, path: _Path, simulation: Any, options: RecordingOptions, noted: NotedReads | None = None
+    def resuming(
+        cls, path: _Path, simulation: Simulation, session: Session, resumed: Resumed, changes: ChangeTracking = "auto"
     ) -> Self:
-        """Make a recorder from a RecordingOptions object. noted: what the first steps read in an earlier trial."""
+        """Continue a tape that was opened again, with the simulation in the state of its last tick. See resume."""
         self = cls.__new__(cls)
-        self._create(path, simulation, options, noted)
+        sources = find_source(simulation, changes, session.settings)
+        self._start(path, simulation, sources, session, simulation.state.snapshot(), resumed)
         return self
 
     def _create(self, path: _Path, simulation: Any, options: RecordingOptions, noted: NotedReads | None) -> None:
@@ -161,22 +165,6 @@ class Recorder(StepRecorder, NotebookMixin):
         except BaseException:
             session.files.discard()  # The next attempt must not find an empty tape.
             raise
-
-    @classmethod
-    def resuming(
-        cls, path: _Path, simulation: Simulation, session: Session, resumed: Resumed, changes: ChangeTracking = "auto"
-    ) -> Self:
-        """Continue a tape that was opened again, with the simulation in the state of its last tick. See resume."""
-        self = cls.__new__(cls)
-        self._start(
-            path,
-            simulation,
-            find_source(simulation, changes, session.settings),
-            session,
-            simulation.state.snapshot(),
-            resumed,
-        )
-        return self
 
     def _start(
         self,
@@ -226,7 +214,7 @@ class Recorder(StepRecorder, NotebookMixin):
                 self.between = BetweenSteps(simulation, self.outside, self._writer.notify, path, self.tick)
             elif settings.between_steps is None and not settings.deterministic:  # How many steps depends on the clock.
                 self.between = BetweenFirstSteps(simulation, self.outside, path, self.tick)
-            self._compared = self.between
+            self._compared = self.between  # For the outcome, also once no further steps are compared.
         except BaseException:
             self._writer.stop()
             raise

@@ -8,11 +8,10 @@ import os
 import stat
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import attrs
 
+from recorder.closed_on_exit import ClosedOnExit
 from recorder.errors import CorruptError, RecordingError, TornError, UnreadableError, UnsupportedVersionError
 from recorder.format.blocks.file_header import HEADER_BYTES, decode_file_header
 from recorder.format.journal_bytes import AREA_BYTES_MAX, JournalContents, JournalReader, journal_bytes
@@ -130,7 +129,7 @@ def read_journal(folder: TapeFolder, before: OpenedFile | None) -> tuple[OpenedF
     return file, file.journal_reader.contents(file.read, min(file.size_bytes, journal_bytes(AREA_BYTES_MAX)))
 
 
-class OpenTape:
+class OpenTape(ClosedOnExit):
     """The files of one tape, open for reading; a context manager.
 
     Attributes:
@@ -250,14 +249,6 @@ class OpenTape:
             file.close()
         if self._journal_file is not None:
             self._journal_file.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def _is_segment(source: SegmentInput) -> bool:

@@ -15,7 +15,7 @@ from recorder.exception_text import raised_text
 from recorder.recording_options import OptionArguments, RecordingOptions
 from recorder.reopen.branch_recorder import BranchRecorder
 from recorder.reopen.preconditions import settings_of
-from recorder.session.session import describe, encode_small, new_run_id
+from recorder.session.tape_meta import describe, encode_small, new_run_id
 from recorder.storage.tape_copy import TAKEN, TapeCopy
 from replayer.branches.parent_run import KEY, describe_parent
 from replayer.playback.make_simulation import Factory, UnfitSimulationError, make_stepping

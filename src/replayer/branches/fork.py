@@ -7,9 +7,9 @@ keeps those of closed forks. The steps of a fork do not save the state: that is 
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
+from recorder.closed_on_exit import ClosedOnExit
 from sim.kernel.hooks import HasAdapter, SkipsCapture, hook
 from sim.kernel.simulation import ArenaOfSaved, Simulation, capture, inner_of, restore, subject_of
 from sim.kernel.state import Snapshot, State
@@ -100,7 +100,7 @@ class SimulationPool:
         self._subjects[id(subject)] = subject
 
 
-class Fork:
+class Fork(ClosedOnExit):
     """A simulation on its own way from a tick of a run; a context manager.
 
     Step it with ``step``, in the form of the recorded inputs, or use its ``subject`` as your program does. The run and
@@ -200,11 +200,3 @@ class Fork:
         if self._pooled is None:
             raise ValueError("this fork is closed")
         return self._simulation
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,10 +21,10 @@ from recorder.runs.input_source import read_plain_inputs
 from recorder.storage.os_errors import reading, writing
 from recorder.visible_text import print_visible
 from replayer.commands.arguments import factory_of, note_losses, ready_tape
+from replayer.commands.new_tape import fitting
 from replayer.commands.options import Json, Sim, TapePath
 from replayer.playback.make_simulation import Factory, make_stepping
 from replayer.reshape.branch_tape import BranchedInputs, BranchReport, branch_tape
-from replayer.tape.copied_range import UnfitTapeError
 from replayer.tape.tape import Tape
 from replayer.value_text import tick_range
 from sim.kernel.registry import ConfigError, UnknownWorldError
@@ -94,7 +92,8 @@ def branch(
         note_losses(opened)
         parent_world = _parent_world(opened, sim, parent_sim)
     ways: dict[str, Any] = {"parent_world": parent_world, "world": factory_of(sim), "config": config}
-    with reading(tape), _fitting(), writing(output), progress_bar("recording", 1, quiet=as_json) as show:
+    # A TypeError refuses the tape's options.
+    with reading(tape), fitting(TypeError), writing(output), progress_bar("recording", 1, quiet=as_json) as show:
         ways |= {"standalone": standalone, "progress": lambda done, total: show(done / total)}
         report = branch_tape(tape, output, at, given, until=until, **ways)
     if as_json:
@@ -158,13 +157,3 @@ def _lines(report: BranchReport, sim: str | None) -> list[str]:
     option = f" --sim {shlex.quote(sim)}" if sim is not None else ""
     lines.append(f"  next: replay diff {report.parent} {report.path}{option}")
     return lines
-
-
-@contextmanager
-def _fitting() -> Iterator[None]:
-    try:
-        yield
-    except UnfitTapeError as error:
-        raise UsageError(str(error)) from None
-    except TypeError as error:  # It refuses the tape's options.
-        raise UsageError(str(error)) from None

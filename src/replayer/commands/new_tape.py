@@ -10,10 +10,12 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from recorder.exit_codes import UsageError
 from recorder.location.tape_location import Location
 from recorder.location.tape_url import TapeUrl
 from recorder.storage.remote.uploads import ensure_url_is_free, upload_tape
 from replayer.commands.options import to_location
+from replayer.tape.copied_range import UnfitTapeError
 
 NewTape = Annotated[Location, Parameter(name=["--output", "-o"], converter=to_location, accepts_keys=False, n_tokens=1)]
 
@@ -32,3 +34,13 @@ def new_tape(output: Location) -> Iterator[Path]:
         made = Path(folder) / (output.name or "run.tape")
         yield made
         upload_tape(made, output)
+
+
+@contextmanager
+def fitting(*others: type[Exception]) -> Iterator[None]:
+    """Turn an UnfitTapeError, or another of these errors, into the mistake that it is."""
+    mistakes: tuple[type[Exception], ...] = (UnfitTapeError, *others)
+    try:
+        yield
+    except mistakes as error:
+        raise UsageError(str(error)) from None

@@ -16,10 +16,9 @@ from recorder.format.zstandard_frames import MissingCodecError
 from recorder.storage.os_errors import reading, writing
 from recorder.visible_text import print_visible
 from replayer.commands.arguments import note_losses, ready_tape
-from replayer.commands.new_tape import NewTape, new_tape
+from replayer.commands.new_tape import NewTape, fitting, new_tape
 from replayer.commands.options import Json, TapePath
 from replayer.reshape.pack import pack_tape
-from replayer.tape.copied_range import UnfitTapeError
 from replayer.value_text import tick_range
 from sim.extras import missing_package
 
@@ -63,13 +62,12 @@ def pack(
     try:
         with (
             reading(tape),
+            fitting(),
             writing(output),
             new_tape(output) as target,
             progress_bar("packing", total, quiet=as_json) as show,
         ):
             report = pack_tape(tape, target, level=level, progress=lambda done, _: show(done))
-    except UnfitTapeError as error:
-        raise UsageError(str(error)) from None
     except MissingCodecError:
         raise UsageError(missing_package("replay pack", "zstandard", "zstd")) from None
     if as_json:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,14 +18,13 @@ from recorder.storage.os_errors import reading, writing
 from recorder.text import counted
 from recorder.visible_text import print_visible
 from replayer.commands.arguments import factory_of, note_losses, ready_tape
-from replayer.commands.new_tape import NewTape, new_tape
+from replayer.commands.new_tape import NewTape, fitting, new_tape
 from replayer.commands.options import Json, Sim, TapePath
 from replayer.commands.tick_ranges import parse_ticks
 from replayer.reshape.cut import cut_tape
 from replayer.reshape.join import join_tapes
 from replayer.reshape.pytest_file import write_test
 from replayer.reshape.rekey import rekey_tape
-from replayer.tape.copied_range import UnfitTapeError
 from replayer.value_text import tick_range
 
 
@@ -84,7 +81,7 @@ def cut(
     begin, end = parse_ticks(ticks if ticks is not None else f"{tick}..{tick}", first, last)
     if test is not None and isinstance(output, TapeUrl):
         raise UsageError("--pytest needs a tape of this machine: the test reads it")
-    with reading(tape), _fitting(), writing(output), new_tape(output) as target:
+    with reading(tape), fitting(), writing(output), new_tape(output) as target:
         report = cut_tape(tape, target, begin, end, factory_of(sim), exact=exact or tick is not None)
         if test is not None:
             write_test(test, target, sim, tape.name)
@@ -136,7 +133,7 @@ def rekey(
         total = opened.last_tick - opened.first_tick
     with (
         reading(tape),
-        _fitting(),
+        fitting(),
         writing(output),
         new_tape(output) as target,
         progress_bar("writing keyframes", total, quiet=as_json) as show,
@@ -173,21 +170,12 @@ def join(tape: TapePath, following: TapePath, /, *, output: NewTape, as_json: Js
     for path in (tape, following):
         with ready_tape(path) as opened:  # Errors of either are reported before anything is written.
             note_losses(opened)
-    with reading(tape), _fitting(), writing(output), new_tape(output) as target:
+    with reading(tape), fitting(), writing(output), new_tape(output) as target:
         report = join_tapes(tape, following, target)
     where = tick_range(report.first_tick, report.last_tick)
     text = f"{output}: {where}, joined at tick {report.joined_at:,}, {report.size_bytes / 1e3:,.1f} kB"
     _tell(report, output, [text], as_json=as_json)
     return SAME
-
-
-@contextmanager
-def _fitting() -> Iterator[None]:
-    """Turn an UnfitTapeError into the mistake that it is."""
-    try:
-        yield
-    except UnfitTapeError as error:
-        raise UsageError(str(error)) from None
 
 
 def _tell(report: Any, output: Location, lines: list[str], *, as_json: bool) -> None:

@@ -100,7 +100,6 @@ class Extraction:
         return Dataset(self.path).table(name, split=split)
 
 
-ARGUMENTS = ("world", "jobs", "file_format", "fps", "append", "progress", "looking", "command", "pool", "engine")
 Tapes = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 
@@ -166,7 +165,7 @@ def extract(
     Warns with an ExtractionWarning of each tape of which rows are missing. Raises ExtractionError for a request that cannot
     be met, OSError, and as opening a tape and making its simulation do.
     """
-    request = wanted["request"] if "request" in wanted else make_request(wanted, ARGUMENTS)
+    request = wanted["request"] if "request" in wanted else make_request(wanted, extract.__kwdefaults__)
     ensure_rate(fps, file_format)
     find_store(file_format)  # Before the first import of pyarrow, which would raise ModuleNotFoundError.
     paths = list_tapes([tapes] if isinstance(tapes, str | os.PathLike) else tapes)

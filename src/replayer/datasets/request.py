@@ -154,15 +154,15 @@ class Request:
             _check_splits(self.splits)
 
 
-def make_request(wanted: Mapping[str, Any], others: Iterable[str] = ()) -> Request:
-    """Return the request of keyword arguments. others: names of arguments that the caller takes itself.
+def make_request(wanted: Mapping[str, Any], others: Mapping[str, Any] | None = None) -> Request:
+    """Return the request of keyword arguments. others: the ``__kwdefaults__`` of a caller with arguments of its own.
 
     Raises TypeError for a name that is no argument, with the nearest ones, and ExtractionError as Request does.
     """
     names = [field.name for field in attrs.fields(Request)]
     unknown = next((name for name in wanted if name not in names), None)
     if unknown is not None:
-        known = [*others, *names]
+        known = [*{**(others or {}), **dict.fromkeys(names)}]
         hint = did_you_mean(unknown, known) or f"; the arguments are {', '.join(known)}"
         raise TypeError(f"there is no argument {unknown}{hint}")
     return Request(**wanted)

@@ -15,11 +15,11 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import attrs
 
+from recorder.closed_on_exit import ClosedOnExit
 from recorder.errors import CorruptError, TornError, UnreadableError, UnsupportedVersionError
 from recorder.format.blocks.block import OPTIONAL_KIND, TAG, BlockHeader, BlockKind, Flags
 from recorder.format.blocks.drop_block import decode_drop
@@ -80,7 +80,7 @@ class Ended:
 Seen = Frame | KeyframeSeen | Missed | Damage | Ended
 
 
-class Tail:
+class Tail(ClosedOnExit):
     """A reader that keeps its position in a growing tape; a context manager."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -350,14 +350,6 @@ class Tail:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def _what(error: CorruptError | TornError) -> str:

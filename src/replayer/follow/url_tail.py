@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from types import TracebackType
-from typing import Self
 
+from recorder.closed_on_exit import ClosedOnExit
 from recorder.errors import CorruptError, MissingTickError, RecordingError, TornError
 from recorder.format.blocks.frame import Frame
 from recorder.location.tape_url import TapeUrl
@@ -22,7 +21,7 @@ from replayer.tape.tape import Tape
 URL_POLL_S = 2.0  # Each poll is a listing, which stores charge for, and a file takes longer to be recorded.
 
 
-class UrlTail:
+class UrlTail(ClosedOnExit):
     """A reader that keeps its position in a tape that is uploaded; a context manager. See Tail for what it yields."""
 
     def __init__(self, url: TapeUrl) -> None:
@@ -121,14 +120,6 @@ class UrlTail:
     def close(self) -> None:
         """Close the tape; a second call does nothing."""
         self._tape.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def _why(error: RecordingError) -> str:

@@ -37,7 +37,7 @@ def make_simulation(tape: Tape, factory: Factory | None) -> Simulation:
         try:
             if not callable(factory):
                 raise TypeError(f"world: expected a class or function that makes a simulation, got {factory!r}")
-            made = _made(factory)
+            made = made_by(factory)
             try:
                 simulation = wrap_scenario(_as_recorded(made, tape), tape.meta.get("scenario"))
             except TypeError as error:
@@ -93,7 +93,8 @@ def make_stepping(tape: Tape, factory: Factory | None) -> Simulation:
     return simulation
 
 
-def _made(factory: Factory) -> Any:
+def made_by(factory: Factory) -> Any:
+    """What a user's factory makes. Raises UnfitSimulationError if it raises anything but a RecordingError."""
     try:
         return factory()
     except RecordingError:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from recorder.session.session import encode_small
+from recorder.session.tape_meta import encode_small
 from recorder.storage.tape_copy import TapeCopy, copied_meta
 from replayer.playback.make_simulation import Factory
 from replayer.repair.planned_keyframes import (

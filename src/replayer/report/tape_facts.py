@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
+import attrs
+
 from recorder.factory_spec import sim_option
 from recorder.format.recording.change_replay import ChangeLog
 from recorder.text import bytes_text, counted
@@ -73,9 +75,7 @@ def tape_facts(tape: Tape, *, check: bool = True, with_episodes: bool = True) ->
         "environment": meta.get("environment"),
         "outside": note_facts(noted_outside(tape)),
         "missing_ticks": [list(missing) for missing in tape.missing_ticks()] if has_state else [],
-        "dropped_ticks": [
-            {"first_tick": drop.first_tick, "last_tick": drop.last_tick, "why": drop.why} for drop in tape.drops
-        ],
+        "dropped_ticks": [attrs.asdict(drop) for drop in tape.drops],
         "checked": check,
         "damages": [
             {

@@ -8,11 +8,11 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Iterator
-from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy.typing as npt
 
+from recorder.closed_on_exit import ClosedOnExit
 from recorder.errors import CorruptError, RecordingError, TornError, UnsupportedVersionError
 from recorder.format.blocks.block import BlockKind
 from recorder.format.blocks.drop_block import Drop
@@ -38,7 +38,7 @@ Mode = Literal["salvage", "prefix", "strict"]
 STOPPED_EARLY = "the recording stopped before its first keyframe was written"
 
 
-class Tape(RenderedAsHtml):
+class Tape(RenderedAsHtml, ClosedOnExit):
     """One tape, open for reading; a context manager.
 
     It shows the files as they were when it was opened; ``refresh`` reads them again.
@@ -376,14 +376,6 @@ class Tape(RenderedAsHtml):
     def close(self) -> None:
         """Close the files; a second call does nothing."""
         self._files.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def _entries_of(recording: Recording) -> list[Entry] | None:

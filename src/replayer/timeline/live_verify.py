@@ -11,11 +11,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import attrs
 
+from recorder.closed_on_exit import ClosedOnExit
 from recorder.processes.fork_hazard import forks_refused
 from recorder.processes.stuck_workers import PATIENCE_S
 from replayer.desync.dump.dump import keep_dump
@@ -51,7 +50,7 @@ class IntervalCheck:
     not_repeated: str | None = None
 
 
-class LiveVerifier:
+class LiveVerifier(ClosedOnExit):
     """Verifies what a growing tape has, again and again; a context manager.
 
     Attributes:
@@ -127,11 +126,3 @@ class LiveVerifier:
     def close(self) -> None:
         """Close the tape."""
         self.tape.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()

@@ -12,11 +12,11 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import attrs
 
+from recorder.closed_on_exit import ClosedOnExit
 from recorder.errors import (
     DesyncError,
     MissingEpisodeError,
@@ -64,7 +64,7 @@ class SeekReport(RenderedAsHtml):
     applied_ticks: int = 0
 
 
-class Timeline(AskedTimeline, BranchedTimeline, RenderedAsHtml, ShownAsPage):
+class Timeline(AskedTimeline, BranchedTimeline, RenderedAsHtml, ShownAsPage, ClosedOnExit):
     """A recording with access to the state of every tick; a context manager.
 
     ``run[tick]`` is the Snapshot at a tick, ``run[a:b:c]`` a lazy sequence of snapshots; negative ticks count from the
@@ -390,11 +390,3 @@ class Timeline(AskedTimeline, BranchedTimeline, RenderedAsHtml, ShownAsPage):
         self.tape.close()
         if self._parent is not None:
             self._parent.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()

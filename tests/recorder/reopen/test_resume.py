@@ -18,7 +18,7 @@ import pytest
 
 import recorder
 from recorder import CorruptError, DesyncError, MissingTickError, Recorder, RecordingError, UnreadableError
-from recorder.reopen.resume import _needed_up_to
+from recorder.reopen.next_session import needed_up_to
 from recorder.storage.file_names import journal_path, segment_numbers, segment_path
 from recorder.storage.tape_files import TapeFile
 from replayer import Tape
@@ -208,7 +208,7 @@ def test_a_ring_keeps_a_file_behind_which_an_empty_one_was_sealed() -> None:
         return SimpleNamespace(number=number, clip=clip, contents=SimpleNamespace(seal=seal), parts=parts)
 
     earlier = [file(0, None), file(4, (30, 40), clip=2272), file(5, None), file(6, (40, 50))]
-    assert dict(_needed_up_to(earlier, 55)) == {0: 0, 4: 40, 5: 0, 6: 50}
+    assert dict(needed_up_to(earlier, 55)) == {0: 0, 4: 40, 5: 0, 6: 50}
 
 
 # --- refusals

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from recorder.session.session import encode_small
+from recorder.session.tape_meta import encode_small
 from recorder.storage.tape_copy import TapeCopy, copy_run
 from replayer import Tape
 

@@ -10,7 +10,7 @@ from typing import Any
 import asked_worlds
 import numpy as np
 import pytest
-from asked_worlds import ROWS, Battle, Garden, battle_run, garden_run
+from asked_worlds import INTERVAL, ROWS, TICKS, Battle, Garden, battle_run
 
 import replayer
 from replayer.search.last_write import WriteSearch
@@ -21,8 +21,6 @@ from sim import Field, Schema, State
 
 from small_worlds import Saved, record
 
-TICKS, INTERVAL = 150, 20
-
 
 class Generated:
     """Its step was made by exec: its lines are in no file."""
@@ -31,28 +29,6 @@ class Generated:
         self.state = State(Schema(Field("steps", "i8")))
 
     exec("def step(self, inputs):\n    self.state['steps'][...] += 1")
-
-
-@pytest.fixture(scope="module")
-def seed() -> int:
-    """The seed of a module's runs."""
-    seed = random.randrange(1 << 20)
-    print("seed", seed)
-    return seed
-
-
-@pytest.fixture(scope="module")
-def garden(tmp_path_factory: pytest.TempPathFactory, seed: int) -> tuple[Path, list[Any]]:
-    """A tape of a garden, and the plain run's states."""
-    path = tmp_path_factory.mktemp("garden") / "garden.tape"
-    return path, garden_run(path, seed, TICKS, INTERVAL)
-
-
-@pytest.fixture(scope="module")
-def battle(tmp_path_factory: pytest.TempPathFactory, seed: int) -> tuple[Path, list[Any]]:
-    """A tape of a game of objects, and the plain run's values."""
-    path = tmp_path_factory.mktemp("battle") / "battle.tape"
-    return path, battle_run(path, seed, TICKS, INTERVAL)
 
 
 def last_change(values: list[Any], at: int) -> int | None:

@@ -28,9 +28,9 @@ from recorder.format.limits import INPUT_BYTES_MAX
 from sim.kernel.plain_data import DECODE_ERRORS, decode_plain, make_unpacker
 
 _HEAD = struct.Struct(">BBQBQ")
-pack_head = _HEAD.pack  # Of a frame with a state hash and nothing but inputs after it.
+pack_head = _HEAD.pack  # Of a frame with a state hash.
 _LINKED_HEAD = struct.Struct(f">BBQBB{LINK_BYTES}s")
-ARRAY_OF_3, UINT64 = 0x93, 0xCF
+ARRAY_OF_3, ARRAY_OF_4, ARRAY_OF_5, UINT64 = 0x93, 0x94, 0x95, 0xCF
 _BIN_8, _BIN_16, _BIN_32 = 0xC4, 0xC5, 0xC6
 HEAD_BYTES = _HEAD.size
 assert HEAD_BYTES == 19
@@ -104,18 +104,15 @@ def encode_frame(
         if type(proof) is int:  # Most frames by far.
             return pack_head(ARRAY_OF_3, UINT64, tick, UINT64, proof) + encoded_inputs
         return _head(ARRAY_OF_3, tick, proof) + encoded_inputs
-    if not phase_hashes:
-        head = _head(ARRAY_OF_3 + 1, tick, proof)
-        return head + encoded_inputs + _bin_head(len(field_hashes)) + field_hashes
-    head = _head(ARRAY_OF_3 + 2, tick, proof)
-    hashes = _bin_head(len(field_hashes)) + field_hashes + _bin_head(len(phase_hashes)) + phase_hashes
-    return head + encoded_inputs + hashes
+    frame = with_field_hashes(
+        _head(ARRAY_OF_5 if phase_hashes else ARRAY_OF_4, tick, proof), encoded_inputs, field_hashes
+    )
+    return frame + _bin_head(len(phase_hashes)) + phase_hashes if phase_hashes else frame
 
 
-def with_field_hashes(tick: int, state_hash: int, encoded_inputs: bytes, field_hashes: bytes) -> bytes:
-    """As encode_frame, for a frame that has hashes of the fields and none of phases."""
-    head = pack_head(ARRAY_OF_3 + 1, UINT64, tick, UINT64, state_hash)
-    return b"".join((head, encoded_inputs, _bin_head(len(field_hashes)), field_hashes))  # One copy of large inputs.
+def with_field_hashes(head: bytes, encoded_inputs: bytes, field_hashes: bytes) -> bytes:
+    """Join the parts of a frame up to the hashes of its fields, with one copy of large inputs."""
+    return b"".join((head, encoded_inputs, _bin_head(len(field_hashes)), field_hashes))
 
 
 def _head(first: int, tick: int, proof: int | bytes) -> bytes:

@@ -114,23 +114,11 @@ def assemble(
         _segment(source, contents if clip is None else _scanned(source, contents), clip, memory)
         for (source, contents), clip in zip(own, clips, strict=True)
     ]
-    damages = [
-        attrs.evolve(damage, segment=segment.number)
-        for segment in segments
-        for damage in segment.contents.damages
-        if segment.clip is None or damage.offset < segment.clip
-    ]
-    damages += _cut_short(own, metas)
-    damaged = {damage.segment for damage in damages}
-    damages += [damage for damage in broken_links(segments) if damage.segment not in damaged]
     numbers = {segment.number for segment in segments}
     abandoned = {segment.number for segment in segments if segment.clip is not None}
     described = {segment.number for segment, meta in zip(segments, metas, strict=True) if meta}
-    for place, damage in enumerate(damages):
-        # A segment follows, so this one was durable. A segment without META may have taken over after a failed sync.
-        if damage.torn and damage.segment < max(described, default=0):
-            damages[place] = attrs.evolve(damage, torn=False)
     replaced = {n - 1 for n, meta in zip((s.number for s in segments), metas, strict=True) if taken_over_at(meta) == 0}
+    damages = _damages_of(segments, _cut_short(own, metas), max(described, default=0))
     damages += [damage for damage in refused if damage.segment not in replaced]
     meta = next(filter(None, metas), {})
     seal = segments[-1].contents.seal
@@ -150,6 +138,21 @@ def assemble(
         final=final,
         described=described,
     )
+
+
+def _damages_of(segments: Sequence[Segment], cut_short: Sequence[Damage], last_described: int) -> list[Damage]:
+    """The damages in the files of the recording. last_described: number of the last segment with META."""
+    damages = [
+        attrs.evolve(damage, segment=segment.number)
+        for segment in segments
+        for damage in segment.contents.damages
+        if segment.clip is None or damage.offset < segment.clip
+    ]
+    damages += cut_short
+    damaged = {damage.segment for damage in damages}
+    damages += [damage for damage in broken_links(segments) if damage.segment not in damaged]
+    # Where a segment follows, this one was durable. One without META may have taken over after a failed sync.
+    return [attrs.evolve(one, torn=one.torn and one.segment >= last_described) for one in damages]
 
 
 def _read_all(

@@ -38,7 +38,7 @@ from recorder.scenarios.shards.checked_manifest import (
     tapes_of,
 )
 from recorder.scenarios.shards.shard_tapes import ShardPart
-from recorder.session.session import describe, encode_small, new_run_id
+from recorder.session.tape_meta import describe, encode_small, new_run_id
 from recorder.storage.atomic_file import make_folder, write_file
 from recorder.storage.open_tape import OpenTape
 from recorder.storage.tape_copy import TapeCopy

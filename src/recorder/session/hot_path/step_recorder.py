@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 from recorder.calls_under_way import is_another_under_way, this_frame
 from recorder.errors import ConcurrentStepError
-from recorder.format.blocks.frame import ARRAY_OF_3, UINT64, encode_frame, pack_head, with_field_hashes
+from recorder.format.blocks.frame import ARRAY_OF_3, ARRAY_OF_4, UINT64, encode_frame, pack_head, with_field_hashes
 from recorder.session.blame_hashes import PhaseBlame
 from recorder.session.capture_check import CaptureCheck
-from recorder.session.encode_inputs import NIL, SMALL_INTS, encode_attempt, encode_inputs
+from recorder.session.hot_path.encode_inputs import NIL, SMALL_INTS, encode_attempt, encode_inputs
+from recorder.session.hot_path.tick_identity import TickHashChain, as_hash
 from recorder.session.keyframe_policy import KeyframePolicy
 from recorder.session.outputs.tick_output import OutputCollector
-from recorder.session.tick_identity import TickHashChain, as_hash
 from recorder.writer.journal import Journal
 from recorder.writer.writer import Writer
 from sim.kernel.hooks import KeepsAttempts
@@ -117,7 +117,8 @@ class StepRecorder:
                 result, failure = None, error
             state = self.simulation.state
             if self._hashes_fields:
-                frame = with_field_hashes(tick, state.hash(), encoded, state.field_hashes())
+                head = pack_head(ARRAY_OF_4, UINT64, tick, UINT64, state.hash())
+                frame = with_field_hashes(head, encoded, state.field_hashes())
             else:
                 frame = pack_head(ARRAY_OF_3, UINT64, tick, UINT64, state.hash()) + encoded
             if self._journal is not None:

@@ -6,11 +6,9 @@ that tape is loaded into it first, as in any seek, and its states are compared w
 
 from __future__ import annotations
 
-from types import TracebackType
-from typing import Self
-
 import attrs
 
+from recorder.closed_on_exit import ClosedOnExit
 from replayer.datasets.transitions.made_environment import close_environment, make_environment
 from replayer.playback.make_simulation import Factory
 from replayer.tape.tape import Tape
@@ -29,7 +27,7 @@ class KeptEnvironment:
     tape: Tape
 
 
-class KeptEnvironments:
+class KeptEnvironments(ClosedOnExit):
     """The environments of some tapes; a context manager, which closes them."""
 
     def __init__(self, factory: Factory | None) -> None:
@@ -55,11 +53,3 @@ class KeptEnvironments:
         """Close all environments."""
         while self._made:
             self.forget(next(iter(self._made)))
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()

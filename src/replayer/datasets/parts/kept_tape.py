@@ -5,9 +5,8 @@ from __future__ import annotations
 import functools
 from collections import OrderedDict
 from collections.abc import Sequence
-from types import TracebackType
-from typing import Self
 
+from recorder.closed_on_exit import ClosedOnExit
 from replayer.datasets.parts.kept_environments import KeptEnvironment, KeptEnvironments
 from replayer.datasets.plan import TapeInput, open_source
 from replayer.datasets.request import Request
@@ -21,7 +20,7 @@ from replayer.tape.environment_calls import described_environment
 KEPT_MAX = 4  # Of many tapes: each has open files.
 
 
-class KeptTape:
+class KeptTape(ClosedOnExit):
     """An open tape; a context manager.
 
     Attributes:
@@ -67,16 +66,8 @@ class KeptTape:
         """Close the tape."""
         self.tape.close()
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
-
-
-class KeptTapes:
+class KeptTapes(ClosedOnExit):
     """The tapes that were used last, and their environments; a context manager."""
 
     def __init__(self, sources: Sequence[TapeInput], factory: Factory | None) -> None:
@@ -92,12 +83,8 @@ class KeptTapes:
         self._kept.move_to_end(number)
         return self._kept[number]
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Close all tapes and environments."""
         for kept in self._kept.values():
             kept.close()
         self._environments.close()

@@ -48,7 +48,6 @@ CHUNK_ROWS_MAX = 256  # The number of rows collected before they go into the buf
 CHUNK_SHARE = 16  # unless they take 1/16 of its bytes before.
 POSITION_SHARE = 4  # A position to resume at is noted when a quarter of the shuffle buffer has been replaced.
 OUTCOME = "outcome"
-ARGUMENTS = ("table", "world", "shuffle", "epoch", "buffer_rows", "buffer_bytes", "shard", "batch", "split", "jobs")
 SAMPLED = (TRANSITIONS, "pairs", "states")
 # Of transitions, by default: the others may miss values, which arrays cannot.
 PRESENT = ("run", "episode", "step", "tick", "agent", "obs*", "action*", "reward*", "next*", "terminated", "truncated")
@@ -91,7 +90,8 @@ def samples(
     paths = list_tapes([tapes] if isinstance(tapes, str | os.PathLike) else tapes)
     at_least("jobs", jobs, 1)
     at_least("epoch", epoch, 0)
-    request = make_request({"tables": () if table is None else (table,), "seed": seed, **wanted}, ARGUMENTS)
+    named = {"tables": () if table is None else (table,), "seed": seed, **wanted}
+    request = make_request(named, samples.__kwdefaults__)
     if request.long:
         raise ExtractionError("long is not available here: a row is a sample; use extract")
     # Outcomes need the last state of each tape, which has to be simulated; the table states has none.

@@ -19,7 +19,7 @@ from recorder.ambient.ambient_diff import find_candidates
 from recorder.ambient.object_walk import take_ambient
 from recorder.ambient.outside.own_code import OwnCode
 from recorder.ambient.roots import Roots
-from recorder.errors import RecordingError, SimulationFailedError
+from recorder.errors import SimulationFailedError
 from recorder.exception_text import raised_text
 from recorder.processes.fork_call import in_a_copy
 from replayer.desync.state_diff import compare_states
@@ -39,7 +39,7 @@ from replayer.diagnose.hidden_state.report import (
     report_lines,
 )
 from replayer.diagnose.hidden_state.trials import Factory, Period, TrialOutcome, Trials, end_of_trial, reader_names
-from replayer.playback.make_simulation import UnfitSimulationError
+from replayer.playback.make_simulation import UnfitSimulationError, made_by
 from sim.kernel.changes.row_changes import AuditedChanges, UnmarkedWriteError
 from sim.kernel.hooks import marks_its_writes
 from sim.kernel.plain_data import encode_plain
@@ -155,7 +155,7 @@ class _Run:
         self._roots = Roots(factory)
         before = self._before = take_ambient(self._roots, None)
         try:
-            self._live = as_simulation(_made(factory))
+            self._live = as_simulation(made_by(factory))
         except TypeError as error:
             raise UnfitSimulationError(str(error)) from error
         types = take_ambient(self._roots, self._live).types
@@ -345,15 +345,6 @@ class _Run:
             for name in self._trials.deciding(period, ENVIRONMENT, list(places))
         ]
         return [_finding(period, ENVIRONMENT, outcome, suspects)]
-
-
-def _made(factory: Factory) -> Any:
-    try:
-        return factory()
-    except RecordingError:
-        raise
-    except Exception as error:
-        raise UnfitSimulationError(raised_text("making the simulation", error)) from error
 
 
 def _finding(period: Period, way: str, outcome: TrialOutcome, suspects: list[Suspect]) -> SyncFinding:

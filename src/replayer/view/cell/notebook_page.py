@@ -17,9 +17,8 @@ import threading
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
-from types import TracebackType
-from typing import Self
 
+from recorder.closed_on_exit import ClosedOnExit
 from recorder.location.tape_location import Location
 from recorder.processes.worker_pipes import starting
 from replayer.playback.make_simulation import Factory
@@ -30,7 +29,7 @@ READY_S = 60.0  # The longest wait for the server.
 STOP_S, END_S = 4.0, 8.0  # The server gets this long to stop of itself, and to be gone.
 
 
-class NotebookPage:
+class NotebookPage(ClosedOnExit):
     """The page of `replay view` in a cell; a context manager.
 
     It is served until close() or the end of this process. With the address, each program of this machine can reach it.
@@ -77,14 +76,6 @@ class NotebookPage:
 
     def __repr__(self) -> str:
         return f"NotebookPage({self._title}, {self.url})"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def open_page(

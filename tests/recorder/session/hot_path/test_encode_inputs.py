@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from recorder.session.encode_inputs import encode_inputs
+from recorder.session.hot_path.encode_inputs import encode_inputs
 from sim.kernel.plain_data import PlainEncoder, encode_plain
 
 
