@@ -41,14 +41,12 @@ class WarmProcess(subprocess.Popen[bytes]):
         """Have the copy made. The arguments are those of subprocess.Popen, in its order."""
         folder, variables, pipes, is_own_session = rest[4], rest[5], rest[9:15], rest[-2]
         server = _server(variables) if _can_be_copy(args, folder) else None
-        if server is None:
-            super()._execute_child(args, *rest)  # type: ignore[misc]
-            return
         streams = [own if given == -1 else given for own, given in enumerate((pipes[0], pipes[3], pipes[5]))]
         request = [args[3:], variables, str(folder or Path.cwd()), is_own_session]
-        with _lock:
-            socket.send_fds(server, [json.dumps(request).encode()], streams)
-            self.pid = int(server.recv(32))
+        if server is None or not (copy := _copy(server, request, streams)):
+            super()._execute_child(args, *rest)  # type: ignore[misc]
+            return
+        self.pid = copy
         self._child_created = True
         self._close_pipe_fds(*pipes)  # type: ignore[attr-defined]
 
@@ -89,6 +87,16 @@ def _server(variables: dict[str, str]) -> socket.socket | None:
     key = tuple(sorted(item for item in variables.items() if READ_AT_START.match(item[0])))
     _wanted[key] += 1
     return _servers[key][0] if key in _servers else None
+
+
+def _copy(server: socket.socket, request: list[Any], streams: list[int]) -> int:
+    """Have a copy made and return its number; 0 if the interpreter has ended, as it does where it cannot be copied."""
+    with _lock:
+        try:
+            socket.send_fds(server, [json.dumps(request).encode()], streams)
+        except BrokenPipeError:
+            return 0
+        return int(server.recv(32) or 0)
 
 
 def _end(connection: socket.socket, process: subprocess.Popen[bytes]) -> None:

@@ -17,6 +17,7 @@ import runpy
 import socket
 import sys
 import threading
+import warnings
 from typing import Any
 
 from huge_pages import use_huge_pages
@@ -42,8 +43,9 @@ def main() -> None:
     sys.path.remove(os.environ["PYTHONPATH"])
     gc.freeze()
     use_huge_pages()
-    if (pid := os.fork()) == 0:  # Libraries end their threads before a fork. None of them starts one again here.
-        os._exit(0)
+    with warnings.catch_warnings(action="ignore"):  # Of threads. Libraries end theirs here, and start none again.
+        if (pid := os.fork()) == 0:
+            os._exit(0)
     os.waitpid(pid, 0)
     with socket.socket(fileno=int(sys.argv[1])) as asked:
         while True:
@@ -65,7 +67,8 @@ def copy() -> int:
     library.pthread_self.restype = ctypes.c_void_p
     library.syscall.restype = ctypes.c_long
     place = library.pthread_self() + TID_PLACE
-    assert ctypes.c_int.from_address(place).value == os.getpid()
+    if ctypes.c_int.from_address(place).value != os.getpid():
+        sys.exit("no glibc as this knows it")
     ctypes.pythonapi.PyOS_BeforeFork()
     pid = int(library.syscall(ctypes.c_long(CLONE), ctypes.c_long(FLAGS), None, None, ctypes.c_void_p(place), None))
     if pid == 0:
