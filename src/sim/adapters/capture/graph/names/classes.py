@@ -11,11 +11,13 @@ Reachable are only:
 
 from __future__ import annotations
 
+import enum
 import sys
 import types
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from sim.adapters.capture.graph.names.global_items import item_at, split_indexes
 from sim.adapters.capture.graph.names.global_names import dict_of, is_named_object, names_of_globals
 from sim.adapters.capture.graph.unsavable import UnsavableError
 from sim.kernel.class_names import module_of
@@ -161,6 +163,10 @@ class ClassFinder:
                 names = {**self._names_of_globals(sys.modules[other]), **names}
         return names
 
+    def is_of_a_variable(self, value: Any, classes: Sequence[type]) -> bool:
+        """Return True for an object that a variable refers to, in the module of its class or of one of these classes."""
+        return any(id(value) in self.names_beside(cls) for cls in (*classes, type(value)))
+
     def _names_of_globals(self, module: types.ModuleType) -> Mapping[int, str]:
         return names_of_globals(module, self._module_text(module.__name__))
 
@@ -169,17 +175,32 @@ class ClassFinder:
 
     def find_global(self, name: str) -> Any:
         """The object that has this name now. Raises NotFoundError."""
-        found = self._defined(name, "object")
-        if not is_named_object(name.rpartition(":")[2].rpartition(".")[2], found):
+        return self.find_to_fill(name)[0]
+
+    def find_to_fill(self, name: str) -> tuple[Any, bool]:
+        """The object that has this name now, and whether a restore may write to it. Raises NotFoundError."""
+        variable, places = split_indexes(name)
+        found, is_own = self._place(name)
+        if not is_named_object("" if places else variable.rpartition(":")[2].rpartition(".")[2], found):
             raise NotFoundError(f"expected an object with the name {name!r}, got a {type(found).__qualname__}")
-        return found
+        return found, is_own
 
     def refers_to(self, name: str, value: Any) -> bool:
         """Return True if this name refers to just this object now."""
         try:
-            return self._defined(name, "object") is value
+            return self._place(name)[0] is value
         except NotFoundError:
             return False
+
+    def _place(self, name: str) -> tuple[Any, bool]:
+        """The object of a variable, or the one at a place in it, and whether only tuples lead there."""
+        variable, places = split_indexes(name)
+        try:
+            return item_at(self._defined(variable, "object"), places)
+        except LookupError as error:
+            if isinstance(error, NotFoundError):
+                raise
+            raise NotFoundError(f"expected an object with the name {name!r}, but there is none at this place") from None
 
     # --- names
 
@@ -212,6 +233,8 @@ class ClassFinder:
             if found is not module and not issubclass(type(found), type):
                 raise NotFoundError(f"expected the {what} {name}, but there is no such name now: {_RENAMED}")
             names = dict_of(found)
+            if issubclass(type(found), enum.EnumMeta):
+                names = names["_member_map_"]
             if step not in names:
                 raise NotFoundError(f"expected the {what} {name}, but there is no such name now: {_RENAMED}")
             found = names[step]
