@@ -25,6 +25,7 @@ from sim.kernel.class_names import module_of
 _PLAIN = (object, types.SimpleNamespace)
 OWN = "."
 LOCALS = "<locals>"
+_WITH_GENERATORS = ("random", "numpy.random")
 _TO_THE_TOP = "define it at the top level of its module"
 _RENAMED = (
     "it was renamed, moved or removed after the recording. Replay with the code that was recorded, or give it its old "
@@ -49,6 +50,7 @@ class ClassFinder:
         self._classes: dict[str, type] = {}
         self._functions: dict[str, types.FunctionType] = {}
         self._packages: set[str] = set()
+        self._modules: set[str] = set()  # Names of modules that the user's object refers to.
         self._is_new = False
         self.register(subject_class)
 
@@ -137,6 +139,37 @@ class ClassFinder:
         if type(found) is not types.FunctionType:
             raise NotFoundError(f"expected a function with the name {name!r}, got a {type(found).__qualname__}")
         self._check_definition(found, name, "function")
+        return found
+
+    # --- modules
+
+    def name_of_module(self, module: types.ModuleType) -> str:
+        """The name of an imported module. Raises UnsavableError if it cannot be found again by it."""
+        name = str(dict_of(module).get("__name__"))
+        if name in _WITH_GENERATORS:
+            raise UnsavableError(
+                f"the module {name} has a generator of random numbers that belongs to the process",
+                "keep a random.Random or a NumPy generator of your own",
+            )
+        if sys.modules.get(name) is not module:
+            raise UnsavableError(f"no module is imported as {name} that is this one", "import it as usual")
+        text = self._module_text(name)
+        if self._is_new:
+            self._modules.add(text)
+        if text not in self._modules and not self._is_reachable(name):
+            raise UnsavableError(
+                f"the object did not refer to the module {name} at its start", "keep it in an attribute from the start"
+            )
+        return text
+
+    def find_module(self, text: str) -> types.ModuleType:
+        """The imported module with this name. Raises NotFoundError."""
+        name = self.own_module if text == OWN else text
+        found = sys.modules.get(name)
+        if (text not in self._modules and not self._is_reachable(name)) or name in _WITH_GENERATORS:
+            raise NotFoundError(f"expected a module that the recorded object reaches, got {text!r}")
+        if found is None:
+            raise NotFoundError(f"expected the module {name}, but it is not imported: import {name} first")
         return found
 
     # --- objects that a module or a class refers to by a name
@@ -257,7 +290,7 @@ class ClassFinder:
         if package not in self._packages:
             return UnsavableError(
                 f"the {what} {module}.{qualname} is of a package that the object did not refer to at its start",
-                f"keep the {what} in an attribute from the start",
+                f"keep the {what} in an attribute from the start, such as self.kept = [{named.__name__}]",
             )
         if found is not None:
             return UnsavableError(
