@@ -25,7 +25,7 @@ from sim.kernel.class_names import module_of
 _PLAIN = (object, types.SimpleNamespace)
 OWN = "."
 LOCALS = "<locals>"
-_WITH_GENERATORS = ("random", "numpy.random")
+_WITH_GENERATORS = ("numpy.random",)
 _TO_THE_TOP = "define it at the top level of its module"
 _RENAMED = (
     "it was renamed, moved or removed after the recording. Replay with the code that was recorded, or give it its old "
@@ -148,7 +148,7 @@ class ClassFinder:
         name = str(dict_of(module).get("__name__"))
         if name in _WITH_GENERATORS:
             raise UnsavableError(
-                f"the module {name} has a generator of random numbers that belongs to the process",
+                f"the module {name} has a generator that belongs to the process",
                 "keep a random.Random or a NumPy generator of your own",
             )
         if sys.modules.get(name) is not module:
