@@ -293,7 +293,7 @@ def test_modules_are_found_again_by_name_if_the_object_refers_to_them() -> None:
     ):
         live.step(json)
     other = adapt(Holder())
-    with pytest.raises(NotCapturedError, match="the module numpy.random has a generator that belongs to the process"):
+    with pytest.raises(NotCapturedError, match=r"the module numpy\.random has a generator that belongs to the process"):
         other.step(np.random)
 
 
