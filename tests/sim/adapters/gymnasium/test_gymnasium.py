@@ -162,7 +162,7 @@ def test_an_environment_that_refuses_what_the_recorder_tries_first_is_recorded(
     needed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The recorder looks for attributes in a second environment; what that one raises is not the user's fault."""
-    spec = EnvSpec("Strict-v0", f"{__name__}:Strict", kwargs={"needed": needed})
+    spec = gymnasium.envs.registration.EnvSpec("Strict-v0", f"{__name__}:Strict", kwargs={"needed": needed})
     monkeypatch.setitem(gymnasium.registry, "Strict-v0", spec)
     env = recorder.record(gymnasium.make("Strict-v0", disable_env_checker=True), tmp_path / "run.tape", quiet=True)
     env.reset(seed=1, options={"start": 5})
