@@ -190,13 +190,12 @@ def simulation_from(made: Any, step: str | None = None) -> Simulation:
     """
     if step is not None:
         return as_simulation(adapt(made, step=step))
-    is_simulation = hasattr(made, "step") and (
-        hasattr(made, "state") or (hasattr(made, "save") and hasattr(made, "load"))
-    )
+    # An object may have a state of its own, and an environment of PettingZoo a method of this name.
+    is_simulation = hasattr(made, "step") and hasattr(made, "save") and hasattr(made, "load")
     try:
         return as_simulation(made)
     except TypeError:
-        if is_simulation and adapter_for(made) is None:  # PettingZoo's environments have a method named state.
+        if is_simulation and adapter_for(made) is None:
             raise
         return as_simulation(adapt(made))
 

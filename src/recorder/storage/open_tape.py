@@ -77,7 +77,8 @@ class OpenFile:
             os.close(descriptor)
 
     def __del__(self) -> None:
-        self.close()
+        if os is not None:  # The modules of an interpreter that ends are emptied; the system then closes the file.
+            self.close()
 
 
 class LocalFiles:
