@@ -111,7 +111,10 @@ def describe(
     elif events_of(adapted) is not None:
         meta["event_stream"] = emits_unrequested_events(adapted) if events is None else events
     elif events:
-        raise ValueError(f"events=True: {named.__qualname__} has no events() that could be recorded")
+        raise ValueError(
+            f"events=True: {named.__qualname__} has no events() that could be recorded: add it, or pass a "
+            "function, events=…"
+        )
     if settings.blame == "phases":
         meta["phases"] = PhaseBlame(adapted).names
     if not settings.deterministic:
@@ -243,7 +246,8 @@ def abandon_writer(writer: Writer, journal: Journal | None, path: str) -> None:
     if writer.seals:
         return  # Its close was only interrupted.
     warnings.warn(
-        f"the recording {path} was never closed: its ticks are written, but the tape is not sealed",
+        f"the recording {path} was never closed: its ticks are written, but the tape is not sealed; use "
+        "with, or call close()",
         ResourceWarning,
         stacklevel=2,
     )

@@ -198,7 +198,7 @@ class Fork:
 
     def _open(self) -> Simulation:
         if self._pooled is None:
-            raise ValueError("this fork is closed")
+            raise ValueError("this fork is closed: make a new one with fork()")
         return self._simulation
 
     def __enter__(self) -> Self:

@@ -99,7 +99,7 @@ def render(
         raise UsageError(f"{output}: expected a name that ends in {', '.join(SUFFIXES)}")
     first, last = _parsed(ticks)
     if output.suffix == ".png" and last is not None:
-        raise UsageError(f"--ticks {ticks}: a PNG holds one tick; a range needs {', '.join(SUFFIXES[1:])}")
+        raise UsageError(f"--ticks {ticks}: a PNG holds one tick: give a name that ends in {', '.join(SUFFIXES[1:])} for a range")
     drawing, path = _load_drawing(output.suffix), choose(tape)
     with reading(path), Tape(path) as opened:
         ensure_states(opened)
