@@ -46,7 +46,7 @@ export class Maps {
     }
     card.legendBox = h('div', { className: 'legend' }, card.low, card.nothing, card.legend, card.high);
     card.categories = h('div', { className: 'legend', hidden: true });
-    card.named = h('div', { className: 'legend named', hidden: true });
+    card.named = h('div', { className: 'named', hidden: true });
     const isLarge = this.state.large === name, word = isLarge ? 'All maps' : 'This map alone, as large as the page';
     const enlarge = h('button', { className: 'enlarge', title: `${word} ( x )`, ariaLabel: word, ariaPressed: String(isLarge), textContent: isLarge ? '⤡' : '⤢', onclick: () => this.actions.enlarge(isLarge ? null : name) });
     card.element = h('article', { className: 'card' },
@@ -302,6 +302,7 @@ export class Maps {
     card.legendBox.hidden = areFew || !layer || layer.kind === PICTURE; // Nothing drawn has no scale, nor have colours.
     card.categories.hidden = !areFew;
     if (areFew) { this.paintCategories(card); return; }
+    if (card.known) { card.known = null; card.categories.replaceChildren(); } // There were fewer until now.
     const colours = table(isDifference ? 'difference' : this.state.map);
     if (card.colours !== colours) {
       card.colours = colours;
