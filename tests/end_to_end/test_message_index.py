@@ -73,4 +73,5 @@ def test_the_page_has_each_message_below_its_explanation() -> None:
     assert "`replay repair` makes an intact tape" in section
     assert "- `the checksum of a block header is wrong` (CorruptError)" in section
     assert len({text for _, _, text in messages()}) - 5 <= len(listed)
+    assert "(messages.md#corrupt-at-byte--)" in page  # As MkDocs makes the anchor of `corrupt at byte …: …`.
     assert re.search(r"^- `desync .+: \[what to do\]\(messages\.md#desync", page, re.MULTILINE)

@@ -71,7 +71,7 @@ def entries() -> tuple[dict[str, Any], ...]:
 def sections() -> Mapping[str, str]:
     """Return the messages that messages.md explains, with the anchors of their sections."""
     headings = re.findall(r"^### `(.+)`$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
-    return {_one_dot(text): re.sub(r"[^\w\- ]", "", text.lower()).strip().replace(" ", "-") for text in headings}
+    return {_one_dot(text): re.sub(r"[^\w\- ]", "", text.strip().lower()).replace(" ", "-") for text in headings}
 
 
 @cache
