@@ -201,6 +201,8 @@ def make_specimen(name: str, family: str, table: dict[str, Any]) -> Specimen:
     )
     assert is_sound or (specimen.tick and specimen.paths and specimen.truths and specimen.causes), name
     assert specimen.has_line == bool(specimen.marked_lines), name
+    for pattern in (*specimen.paths, *specimen.causes, *specimen.false):
+        re.compile(pattern)  # Here, and not after an hour of commands.
     return specimen
 
 
