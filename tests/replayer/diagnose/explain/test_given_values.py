@@ -53,6 +53,35 @@ class Dicey(Boat):
         self.x += self.wind * random.SystemRandom().randrange(2)
 
 
+def counter():
+    count = 0
+
+    def counted():
+        nonlocal count
+        count += 1  # Counts
+        return count
+
+    return counted
+
+
+COUNTERS = {"one": counter(), "two": counter()}
+
+
+class Guns:
+    def __init__(self):
+        self.shots = 0
+
+    def step(self, inputs):
+        for counted in COUNTERS.values():
+            self.shots += counted() % 3
+
+    def save(self):
+        return json.dumps([self.shots]).encode()
+
+    def load(self, saved):
+        (self.shots,) = json.loads(saved)
+
+
 class Chest:
     def __init__(self, things=[]):
         self.things = things
@@ -106,6 +135,16 @@ def test_a_value_that_no_traced_line_names_is_proved_as_well() -> None:
     assert [one.name for one in explanation.given.proved] == ["Veiled.wind"]
     assert explanation.cause is not None
     assert explanation.cause.kind == "outside"
+
+
+def test_a_variable_of_a_function_in_a_dict_leads_to_the_line_that_reads_it() -> None:
+    """The loop over the dict reads it, too, but what differs is not seen there."""
+    explanation = explain("Guns")
+
+    assert explanation.given is not None
+    assert [one.kind for one in explanation.given.proved] == ["closure"]
+    assert explanation.cause is not None
+    assert explanation.cause.place.text == "count += 1"
 
 
 def test_a_default_argument_that_objects_share_is_proved(capsys: pytest.CaptureFixture[str]) -> None:

@@ -41,12 +41,18 @@ def with_given(explained: Explanation, before: Snapshot, test: Test) -> Explanat
     if not given.proved and not is_read:
         return explained  # Of a line that reads no hidden state, nothing is claimed that was not tested.
     explained = attrs.evolve(explained, given=given)
-    if given.proved and not given.is_read and (cause is None or cause.kind not in ("load", "operation")):
+    is_other = given.proved and not given.is_read and (cause is None or cause.kind not in ("load", "operation"))
+    if is_other or (given.proved and cause is not None and _is_unseen(cause)):
         steps = [outcome.step for outcome in pair if outcome.step is not None]
-        place = _line_reading(steps[-1].trace, given.proved, cause)
+        place = _line_reading(steps[-1].trace, given.proved, cause if is_other else None)
         if place is not None:
             return attrs.evolve(explained, cause=_caused_by(place, cause))
     return explained
+
+
+def _is_unseen(cause: Cause) -> bool:
+    """Return True if what differs of all that a line reads was not seen, such as a variable of a function in a dict."""
+    return cause.kind == "outside" and all(one.first == one.second and not one.parts for one in cause.outside)
 
 
 def _words(cause: Cause | None) -> list[str]:
