@@ -58,7 +58,7 @@ def counter():
 
     def counted():
         nonlocal count
-        count += 1  # Counts
+        count += 1
         return count
 
     return counted
