@@ -7,6 +7,7 @@ from replayer.diagnose.explain.values.reloaded import NotGivenBack
 from replayer.value_text import plain_text
 
 _SHOWN = 4
+_EMPTIED = "empty in A as in a new process, A gives the state of B"
 _WITH = "put into B as A has it, B gives the state of A"
 LOAD = "load() does not give back what save() saved"
 
@@ -36,7 +37,8 @@ def _given_lines(explanation: Explanation) -> list[str]:
     if given.proved:
         values = [plain_text(f"    {one.name} ({one.kind}): {one.detail}") for one in given.proved]
         each = "each " if len(values) > 1 and given.is_alone else "together " if len(values) > 1 else ""
-        return [f"  proved: {each}{_WITH}:", *_some(values)]
+        how = _EMPTIED if given.is_emptied else f"{each}{_WITH}"
+        return [f"  proved: {how}:", *_some(values)]
     if given.without_effect:
         names = ", ".join(one.name for one in given.without_effect[:_SHOWN])
         return [

@@ -17,6 +17,7 @@ from replayer.diagnose.explain.explain import explain_tape
 from oracle.command_lines import run
 
 MODULE = """
+import functools
 import json
 import random
 
@@ -82,6 +83,25 @@ class Guns:
         (self.shots,) = json.loads(saved)
 
 
+@functools.lru_cache
+def odds(book, number):
+    return book.total + number
+
+
+class Book:
+    def __init__(self):
+        self.total = 1
+
+    def step(self, inputs):
+        self.total += odds(self, inputs % 3) % 7
+
+    def save(self):
+        return json.dumps([self.total]).encode()
+
+    def load(self, saved):
+        (self.total,) = json.loads(saved)
+
+
 class Chest:
     def __init__(self, things=[]):
         self.things = things
@@ -145,6 +165,15 @@ def test_a_variable_of_a_function_in_a_dict_leads_to_the_line_that_reads_it() ->
     assert [one.kind for one in explanation.given.proved] == ["closure"]
     assert explanation.cause is not None
     assert explanation.cause.place.text == "count += 1"
+
+
+def test_a_cache_whose_keys_are_objects_is_proved_by_an_empty_one() -> None:
+    """It cannot be put into another instance, which has other objects: empty in A, A gives the state of B."""
+    explanation = explain("Book")
+
+    assert explanation.given is not None
+    assert [(one.name, one.kind) for one in explanation.given.proved] == [("module sailed: odds", "cache")]
+    assert explanation.given.is_emptied
 
 
 def test_a_default_argument_that_objects_share_is_proved(capsys: pytest.CaptureFixture[str]) -> None:

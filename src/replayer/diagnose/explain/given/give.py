@@ -22,6 +22,7 @@ from replayer.diagnose.explain.values.given_values import GivenValue, GivenValue
 from sim.kernel.simulation import Simulation
 from sim.kernel.state import Snapshot
 
+CACHES_MAX = 6
 ALONE_MAX = 12  # Values that are put in one by one.
 RUNS = 3  # Of each test: a step that draws one of two values passes by chance once in eight times.
 _STEPS = {"attribute", "global", "class", "closure", "default", "function attribute", "local", "item", "ambient"}
@@ -53,7 +54,7 @@ def give_from_the_other(
         if path not in before.contents:  # Modules that are reached through instances only.
             before.contents[path], before.objects[path] = content, surroundings.objects.get(path)
     live = take_ambient(roots, first)
-    wanted = _end(first, inputs)
+    wanted, emptied = _end(first, inputs), _without_caches(first, inputs, roots)
     before.put_back()
     roots.empty_caches()
     second = prepare(starts[1])
@@ -62,7 +63,12 @@ def give_from_the_other(
         return GivenValues(why_not="the step is non-deterministic")
     if wanted.is_like(own):
         return GivenValues(why_not="made in one process, both give the same state")
-    return _judged(_Test(live, take_ambient(roots, second), second, inputs, wanted), own, set(words))
+    given = _judged(_Test(live, take_ambient(roots, second), second, inputs, wanted), own, set(words))
+    return (
+        given
+        if given.proved
+        else _by_caches(given, find_candidates(live, take_ambient(roots, second)), live, own, emptied)
+    )
 
 
 @attrs.frozen(eq=False)
@@ -74,6 +80,38 @@ class _End:
 
     def is_like(self, other: _End) -> bool:
         return self.raised == other.raised and (self.raised is not None or are_equal(self.state, other.state))
+
+
+def _without_caches(simulation: Simulation, inputs: Any, roots: Roots) -> dict[int, _End | None]:
+    """The ends of the step with one cache empty, by the cache's id: what one keeps cannot be put into another instance."""
+    kept = {id(cache): cache for _, _, cache in roots.caches() if cache.cache_info().currsize}
+    ends = {}
+    for number in list(kept)[:CACHES_MAX]:
+        others = [cache for _, _, cache in roots.caches() if id(cache) != number]
+        ends[number] = _end(simulation, inputs, partial(_empty, roots, others))
+    return ends
+
+
+def _empty(roots: Roots, kept: Sequence[Any]) -> None:
+    roots.empty_caches(kept)
+
+
+def _by_caches(
+    given: GivenValues, candidates: Sequence[Candidate], live: Ambient, own: _End, emptied: dict[int, _End | None]
+) -> GivenValues:
+    """The caches with which empty A gives the state of B. Nothing is said of the effect of others."""
+    caches = [one for one in candidates if one.kind == "cache"]
+    proved = []
+    for one in caches:
+        end = emptied.get(id(live.objects.get(one.paths[0])))
+        proved += [one] if end is not None and end.is_like(own) else []
+    if proved:
+        return GivenValues(tuple(map(_told, proved)), is_read=True, is_emptied=True)
+    if any(one.name in {cache.name for cache in caches} for one in given.without_effect) or (
+        caches and given.why_not is None
+    ):
+        return GivenValues(why_not="what a cache keeps cannot be put into another instance")
+    return given
 
 
 @attrs.frozen(eq=False)

@@ -37,6 +37,7 @@ class GivenValues:
         proved: those with which B gives the state of A; empty if there are none.
         is_alone: True if each of them does that alone.
         is_read: True if these are values that the line reads.
+        is_emptied: True if they are caches, and A gives the state of B with one of them empty.
         without_effect: the values that the line reads, if B gives its own state with them.
         why_not: why nothing was tested; None if it was.
     """
@@ -44,6 +45,7 @@ class GivenValues:
     proved: tuple[GivenValue, ...] = ()
     is_alone: bool = True
     is_read: bool = False
+    is_emptied: bool = False
     without_effect: tuple[GivenValue, ...] = ()
     why_not: str | None = None
 
