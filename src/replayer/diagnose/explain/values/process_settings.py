@@ -182,9 +182,12 @@ def set_process_settings(settings: Mapping[str, Any]) -> None:
 
 
 def differing_settings(first: Settings, second: Settings) -> list[DifferingSetting]:
-    """Those that both have, and that differ."""
-    return [
-        DifferingSetting(name, value, second[name])
-        for name, value in first.items()
-        if name in second and second[name] != value
-    ]
+    """Those that both have, and that differ; of orders, those of what both have."""
+    found = []
+    for name, one in first.items():
+        other = second.get(name, one)
+        if name in ORDERS and isinstance(one, dict) and isinstance(other, dict):
+            one, other = ({key: these[key] for key in these if key in others} for these, others in ((one, other), (other, one)))
+        if one != other:
+            found.append(DifferingSetting(name, one, other))
+    return found
