@@ -166,7 +166,13 @@ def _check_trajectories(simulation: str, ticks: int, seeds: int, *, as_json: boo
 
 
 def _check_given(
-    simulation: str, inputs_of: Callable[[int], Any], step: str | None, ticks: int, ignore: tuple[str, ...], *, as_json: bool
+    simulation: str,
+    inputs_of: Callable[[int], Any],
+    step: str | None,
+    ticks: int,
+    ignore: tuple[str, ...],
+    *,
+    as_json: bool,
 ) -> tuple[LevelReport | None, str | None]:
     """Try a shorter run with given inputs, in a fresh process too. Return its report, or why there is none."""
 
