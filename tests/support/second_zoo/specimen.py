@@ -17,6 +17,7 @@ FIFTH = SECOND.with_name("fifth_zoo")
 SIXTH = SECOND.with_name("sixth_zoo")
 SEVENTH = SECOND.with_name("seventh_zoo")
 EIGHTH = SECOND.with_name("eighth_zoo")
+NINTH = SECOND.with_name("ninth_zoo")
 MARKER = "# <- here"
 DEFAULT_TICKS, DEFAULT_KEYFRAMES = 40, 10
 ENV_ACTION = "tick * 7 % 5 % 2"
