@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
-import re
 import sys
 from pathlib import Path
 
@@ -30,19 +30,35 @@ def loaded_modules() -> list[str]:
 def missing_imports(names: list[str] | tuple[str, ...]) -> list[tuple[str, str, int]]:
     """Of these modules, those that are not found and that a loaded module of the user's imports: the name, file and line."""
     missing = [name for name in names if name.isidentifier() and name not in sys.modules and not _is_found(name)]
-    found = []
-    for name in missing:
-        pattern = re.compile(rf"^\s*(?:from|import)\s+{name}\b")
-        for module in list(sys.modules.values()):
-            file = getattr(module, "__file__", None)
-            if not file or not file.endswith(".py") or not is_users(module.__name__):
-                continue
-            lines = (
-                Path(file).read_text(encoding="utf-8", errors="replace").splitlines() if Path(file).is_file() else []
-            )
-            numbers = [number for number, line in enumerate(lines, 1) if pattern.match(line)]
-            found += [(name, file, numbers[0])] if numbers else []
-    return found
+    files = [
+        (module.__file__, module.__name__) for module in list(sys.modules.values()) if getattr(module, "__file__", None)
+    ]
+    own = (
+        [file for file, module in files if file is not None and file.endswith(".py") and is_users(module)]
+        if missing
+        else []
+    )
+    imports = {file: _imports_in(Path(file)) for file in own}
+    return [(name, file, lines[name]) for name in missing for file, lines in imports.items() if name in lines]
+
+
+def _imports_in(path: Path) -> dict[str, int]:
+    """The top-level modules that a file imports, each with its first line; none of a file that cannot be read."""
+    try:
+        tree = ast.parse(path.read_text(encoding="utf-8", errors="replace"))
+    except (OSError, SyntaxError, ValueError):
+        return {}
+    lines: dict[str, int] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names = [one.name for one in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names = [node.module]
+        else:
+            continue
+        for name in names:
+            lines.setdefault(name.partition(".")[0], node.lineno)
+    return lines
 
 
 def _is_found(name: str) -> bool:
