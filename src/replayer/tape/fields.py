@@ -14,6 +14,9 @@ SIDE_CELLS_MIN = 2  # Of both sides of a map: less is a list of numbers.
 # That few columns of so many rows are places or a list, in either order of axes.
 LIST_COLUMNS_MAX, LIST_ROWS_MIN = 3, 16
 GRAPH_PREFIX, GRAPH_MARK = "graph.", "graph.groups"  # As sim.adapters.capture.graph names its tables and its blob.
+CAPTURE_FIELDS = frozenset(
+    {"steps", "kinds"}
+)  # What the capture itself keeps beside the attributes, see sim.adapters.capture.pack.
 
 
 def world_of(tape: Tape) -> World | None:
@@ -42,14 +45,17 @@ def shown_slots(layout: Layout) -> list[Slot]:
     """The fields used if none is named: all but blobs, those of a scenario and those without values.
 
     The tables that hold the objects inside captured containers are left out as well: they come and go with the objects,
-    and their numbers refer to each other.
+    and their numbers refer to each other. So are the fields that the capture keeps for itself.
     """
-    internal = (SCENARIO_PREFIX, GRAPH_PREFIX) if GRAPH_MARK in layout.slots else (SCENARIO_PREFIX,)
+    is_captured = GRAPH_MARK in layout.slots
+    internal = (SCENARIO_PREFIX, GRAPH_PREFIX) if is_captured else (SCENARIO_PREFIX,)
+    own = CAPTURE_FIELDS if is_captured else frozenset()
     blobs = {entry.name for entry in layout.schema.entries if isinstance(entry, Blob)}
     return [
         slot
         for name, slot in layout.slots.items()
         if not name.startswith(("#", *internal))
+        and name not in own
         and name not in blobs
         and slot.size_bytes // max(slot.dtype.itemsize, 1)
     ]

@@ -289,3 +289,27 @@ def test_runs_without_agents_get_the_observation_that_needs_none() -> None:
     assert Dataset("out").rows == {"pairs": 2}
     with pytest.raises(ExtractionError, match="this run has no agents"):
         extract("boom-and-crash.tape", "fog", observations="fog")
+
+
+class Words:
+    """An object with a list, a number, and nothing else."""
+
+    def __init__(self) -> None:
+        self.turn, self.words = 0, ["a"]
+
+    def step(self) -> None:
+        """Add a word."""
+        self.turn += 1
+        self.words.append("b" * self.turn)
+
+
+def test_what_the_capture_keeps_for_itself_is_no_column(tmp_path: Path) -> None:
+    """Of a recorded object, the attributes are; what is inside others is named with what reads it."""
+    with recorder.record(Words(), tmp_path / "run.tape", quiet=True, trial_ms=0) as words:
+        for _ in range(3):
+            words.step()
+    extract([tmp_path / "run.tape"], tmp_path / "data", world=Words)
+    table = Dataset(tmp_path / "data").table("states").to_arrow()
+    assert table.drop_columns(["run"]).to_pydict() == {"tick": [0, 1, 2, 3], "Words.turn": [0, 1, 2, 3]}
+    with pytest.raises(ExtractionError, match=r"fields there: Words\.turn \(what is inside lists.*--observe"):
+        extract([tmp_path / "run.tape"], tmp_path / "more", world=Words, fields=["words"])

@@ -9,7 +9,7 @@ import numpy as np
 
 from replayer.datasets.request import ExtractionError
 from replayer.datasets.rows.columns import Block, Column, Labels, Rows
-from replayer.tape.fields import shown_slots
+from replayer.tape.fields import GRAPH_MARK, shown_slots
 from sim.kernel.schema import Layout, Slot
 from sim.kernel.state import State
 from sim.near_names import did_you_mean
@@ -28,7 +28,12 @@ def chosen_slots(layout: Layout, names: Sequence[str], tick: int | None = None) 
         known = {name: slot for name, slot in layout.slots.items() if not name.startswith("#")}
         unknown = next((name for name in names if name not in known), None)
         if unknown is not None:
-            shown = ", ".join(slot.name for slot in shown_slots(layout)) or ", ".join(known)
+            shown = ", ".join(slot.name for slot in shown_slots(layout))
+            if GRAPH_MARK in layout.slots:
+                shown = (
+                    f"{shown or 'none'} (what is inside lists, dicts and objects is read by an observation, --observe)"
+                )
+            shown = shown or ", ".join(known)
             if tick is None:
                 raise ExtractionError(f"there is no field {unknown}; fields: {shown}{did_you_mean(unknown, known)}")
             raise ExtractionError(
