@@ -34,6 +34,9 @@ from sybil.parsers.markdown import CodeBlockParser, SkipParser
 from sybil.parsers.markdown.lexers import DirectiveInHTMLCommentLexer, FencedCodeBlockLexer
 
 PLUGIN = "simulation_flight_recorder_pytest"  # Installed, it is found by its entry point; a checkout may be newer.
+# A thread of OpenBLAS that has nothing to do waits for work by a loop of 25 ms: in these tests, for nearly all of its time.
+os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")  # Its logarithm, of processor cycles.
+
 SESSION_S_MAX = 120  # A command in the docs that takes longer has hung.
 PAGES_PART = 0.5  # Of the pages in a run: all of them take nearly three minutes.
 

@@ -12,6 +12,7 @@ from collections.abc import Generator, Iterator
 from typing import Any
 
 import pytest
+import warm_python
 from huge_pages import use_huge_pages
 from hypothesis import settings
 
@@ -25,6 +26,8 @@ sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 TRIED_SHARE = 0.05  # Of the tests: their recordings are tried first, as a user's are.
+
+STARTED_SHARE = 0.05  # Of the tests: the processes of the product start as a user's do.
 
 CASES_SEED = pytest.StashKey[int]()
 
@@ -156,3 +159,15 @@ def seldom_tried(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("recorder.session.recorder.warn_of_hidden_state", lambda *_: None)
     for module in ("record", "first_trial"):
         monkeypatch.setattr(f"recorder.adapted.{module}.is_tried", lambda *_: False)
+
+
+@pytest.fixture(autouse=True)
+def seldom_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have most of the interpreters that the product starts be copies of one that has imported its modules.
+
+    The imports take four fifths of such a process. In a share of the tests these processes start as ever.
+    """
+    if random.random() < STARTED_SHARE:
+        return
+    warm_python.start_wanted()
+    monkeypatch.setattr("recorder.processes.interpreter.subprocess", warm_python.STAND_IN)

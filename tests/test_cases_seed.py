@@ -56,8 +56,8 @@ markers =
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder with its own tests, and a copy of this conftest.py with the module that it imports."""
-    for copied in ("conftest.py", "support/huge_pages.py"):
+    """A folder with its own tests, and a copy of this conftest.py with the modules that it imports."""
+    for copied in ("conftest.py", "support/huge_pages.py", "support/warm_python.py"):
         shutil.copy(Path(__file__).parent / copied, tmp_path)
     (tmp_path / "pytest.ini").write_text(SETTINGS)
     (tmp_path / "test_drawing.py").write_text(DRAWING)

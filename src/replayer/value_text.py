@@ -38,6 +38,20 @@ def to_json(value: Any, levels: int = JSON_LEVELS_MAX) -> Any:
     return value
 
 
+def readable_inputs(inputs: Any) -> Any:
+    """The inputs of a tick, where they are calls of a plain object with the arguments that these had."""
+    if isinstance(inputs, dict) and any(isinstance(value, bytes) for value in inputs.values()):
+        from sim.adapters.object_view.shown_calls import shown_inputs  # noqa: PLC0415 - few tapes have such calls
+
+        return shown_inputs(inputs)
+    return inputs
+
+
+def inputs_to_json(inputs: Any) -> Any:
+    """Convert readable_inputs as to_json does."""
+    return to_json(readable_inputs(inputs))
+
+
 def plain_text(text: str) -> str:
     """One line of text for people: what would steer a terminal is escaped, and a line end becomes a space."""
     return visible(text).replace("\n", " ")

@@ -18,7 +18,7 @@ import operator
 import re
 import sys
 from abc import ABCMeta
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from types import (
     BuiltinFunctionType,
     CellType,
@@ -39,13 +39,14 @@ import numpy as np
 
 from recorder.ambient.outside.outside_checks import (
     Check,
+    ItemChecks,
+    SameItems,
+    SameNames,
     library_checks,
     open_names,
     process_checks,
     same_attributes,
     same_elements,
-    same_items,
-    same_names,
 )
 from recorder.ambient.process_wide import registered_classes
 from recorder.ambient.roots import CACHE_TYPE, is_users
@@ -137,7 +138,9 @@ def read_outside(factory: Callable[[], Any] | None) -> ReadableOutside | None:
         walk.finish()
     except Exception:  # noqa: BLE001 - _UnknownError, or whatever an odd object raises when it is read
         return None
-    return ReadableOutside(tuple(walk.checks), tuple(walk.held))
+    items = [check for check in walk.checks if isinstance(check, SameItems)]
+    others = [check for check in walk.checks if not isinstance(check, SameItems)]
+    return ReadableOutside((ItemChecks(items), *others), tuple(walk.held))
 
 
 def import_libraries(names: Iterable[str]) -> bool:
@@ -204,7 +207,7 @@ class _Walk:
         if module is sys:
             return  # See process_checks.
         names = open_names(vars(module))
-        self._names(vars(module), names)
+        self.checks.append(SameNames(vars(module)))
         if is_users(module.__name__) and not _is_known(module.__name__):
             for one in names.values():
                 self.visit(one)
@@ -214,7 +217,7 @@ class _Walk:
 
     def _class(self, kind: type) -> None:
         name, names = module_of(kind), open_names(vars(kind))
-        self._names(vars(kind), names)
+        self.checks.append(SameNames(vars(kind)))
         bases, further = kind.__bases__, (kind.__name__, kind.__qualname__, kind.__doc__)
         self.checks.append(
             lambda: kind.__bases__ == bases and (kind.__name__, kind.__qualname__, kind.__doc__) == further
@@ -227,19 +230,16 @@ class _Walk:
             derived: list[type] = type.__subclasses__(kind)
             annotations = vars(kind).get("__annotations__", {})
             self.checks.extend(map(same_attributes, vars(kind).get("__dataclass_fields__", {}).values()))
-            self.checks += lambda: type.__subclasses__(kind) == derived, same_items(annotations, dict(annotations))
+            self.checks += lambda: type.__subclasses__(kind) == derived, SameItems(annotations)
         if is_users(name) and not _is_known(name):
             for one in (*names.values(), *kind.__bases__, type(kind)):
                 self.visit(one)
         else:
             _ensure_stateless(name)
 
-    def _names(self, holder: Mapping[str, Any], names: dict[str, Any]) -> None:
-        self.checks.append(same_names(holder, names))
-
     def mapping(self, value: dict[Any, Any]) -> None:
         then = dict(dict.items(value))
-        self.checks.append(same_items(value, then))
+        self.checks.append(SameItems(value))
         factory = getattr(value, "default_factory", None)
         self.checks.append(lambda: getattr(value, "default_factory", None) is factory)
         self._further(value)
@@ -250,7 +250,7 @@ class _Walk:
         """Attributes that code may have given to an object that needs none."""
         attributes = getattr(value, "__dict__", None)
         if type(attributes) is dict:
-            self.checks.append(same_items(attributes, dict(attributes)))
+            self.checks.append(SameItems(attributes))
             for name, one in attributes.items():
                 if name not in ("__annotations__", "__wrapped__"):
                     self.visit(one)

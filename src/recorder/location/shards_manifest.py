@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 
 FOLDER_SUFFIX, MANIFEST_NAME, MANIFEST_VERSION = ".shards", "manifest.json", 2
@@ -37,5 +36,7 @@ def shard_tape_name(shard: int) -> str:
 
 def digest_of(path: Path) -> str:
     """Return the BLAKE2b-256 of a file, in hex."""
+    import hashlib  # noqa: PLC0415 - it loads OpenSSL, and most commands ask for no digest
+
     with path.open("rb") as file:
         return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=32)).hexdigest()

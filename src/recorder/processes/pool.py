@@ -119,11 +119,12 @@ def results_in_order(
     name: Callable[[Item], str],
     size: Callable[[Item], int] = lambda _: 1,
     on_progress: Callable[[int], None] | None = None,
+    before: Callable[[Item], None] | None = None,
 ) -> Iterator[Result]:
     """Yield the results of the items, in the order of the items.
 
     size: the progress that a finished item counts. on_progress: called with the summed progress of all items whose
-    results were not yielded yet. Raises the error of the first item that has one, which may be WorkerDiedError.
+    results were not yielded yet. before: called with each item before it is given to a process. Raises the error of the first item that has one, which may be WorkerDiedError.
     """
     reached: dict[int, int] = {}
 
@@ -132,7 +133,8 @@ def results_in_order(
         if on_progress is not None:
             on_progress(sum(reached.values()))
 
-    submission: Submission[Any] = pool.submit(work, items, name=name, on_progress=advance)
+    given = items if before is None else _preceded(items, before)
+    submission: Submission[Any] = pool.submit(work, given, name=name, on_progress=advance)
     ended: dict[int, Outcome[Any]] = {}
     try:
         for index, item in enumerate(items):
@@ -146,6 +148,12 @@ def results_in_order(
             yield ended.pop(index).get()
     finally:
         submission.cancel()
+
+
+def _preceded(items: Iterable[Item], before: Callable[[Item], None]) -> Iterator[Item]:
+    for item in items:
+        before(item)
+        yield item
 
 
 def processor_count() -> int:

@@ -28,7 +28,6 @@ import errno
 import fcntl
 import os
 import re
-import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -60,7 +59,7 @@ def atomic_file(path: str | os.PathLike[str], *, existing: Existing) -> Iterator
             yield named
             return
         _remove_abandoned(target)
-        part = target.with_name(f"{target.name}.{secrets.token_hex(_RANDOM_BYTES)}{PART_SUFFIX}")
+        part = target.with_name(f"{target.name}.{os.urandom(_RANDOM_BYTES).hex()}{PART_SUFFIX}")
         descriptor = None
         try:
             descriptor = _create_locked(part, mode)

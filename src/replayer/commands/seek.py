@@ -28,7 +28,6 @@ from replayer.commands.options import DumpFolder, Json, Output, Sim, TapePath
 from replayer.report.object_lines import ShownState
 from replayer.report.seek_text import ended_lines, print_seek, section_lines, seek_facts
 from replayer.tape.fields import world_of
-from replayer.tape.npz import write_state_whole
 from replayer.timeline.timeline import SeekReport, Timeline
 from replayer.value_text import to_json
 from sim.kernel.state import Snapshot
@@ -103,6 +102,8 @@ def seek(
         drawn = _drawn(run, sim, report.tick, snapshot, names) if as_picture else None
         changed = _changes(run, path, snapshot, report.tick) if changes else None
     if output is not None:
+        from replayer.tape.npz import write_state_whole  # noqa: PLC0415 - it loads zipfile
+
         write_state_whole(output, snapshot)
     if as_json:
         facts = seek_facts(report, shown.summary(world, config), shown.requested_values(), aux, ended)

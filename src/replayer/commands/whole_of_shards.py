@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
-import shutil
-import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 from recorder.console.output import say_on_stderr
@@ -52,12 +51,15 @@ def _is_of_shards(folder: Path) -> bool:
 
 
 def _join(folder: Path) -> Path:
-    from recorder.scenarios.shards.checked_manifest import ShardTapesError  # noqa: PLC0415 - only for shards
+    import shutil  # noqa: PLC0415 - only for shards, as all of these
+    import tempfile  # noqa: PLC0415
+
+    from recorder.scenarios.shards.checked_manifest import ShardTapesError  # noqa: PLC0415
     from replayer.timeline.shards.shard_parts import ShardParts  # noqa: PLC0415
     from replayer.timeline.shards.whole_tape import write_whole  # noqa: PLC0415
 
     place = Path(tempfile.mkdtemp(prefix="replay-shards-"))
-    atexit.register(_remove, place, os.getpid())
+    atexit.register(_remove, place, os.getpid(), shutil.rmtree)
     whole = place / folder.name.removesuffix(FOLDER_SUFFIX)
     try:
         with reading(folder):
@@ -77,6 +79,6 @@ def _join(folder: Path) -> Path:
     return whole
 
 
-def _remove(folder: Path, process_id: int) -> None:
+def _remove(folder: Path, process_id: int, remove: Callable[..., None]) -> None:
     if os.getpid() == process_id:  # Not in a fork.
-        shutil.rmtree(folder, ignore_errors=True)
+        remove(folder, ignore_errors=True)

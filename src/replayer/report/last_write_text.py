@@ -13,7 +13,7 @@ from replayer.search.member import MemberValue
 from replayer.search.skipped_intervals import skipped_text
 from replayer.search.standard_values import is_standard
 from replayer.search.watched_value import ABSENT
-from replayer.value_text import tick_range, to_json
+from replayer.value_text import inputs_to_json, tick_range, to_json
 
 WIDTH = 110  # Of a line, about.
 
@@ -29,7 +29,7 @@ def write_facts(write: LastWrite) -> dict[str, Any]:
         "phase": write.phase,
         "line": None if write.line is None else attrs.asdict(write.line),
         "line_note": write.line_note,
-        "inputs": to_json(write.inputs),
+        "inputs": inputs_to_json(write.inputs),
         "simulated": write.simulated,
         "intervals": write.intervals,
         "skipped_intervals": write.skipped_intervals,
@@ -59,7 +59,7 @@ def write_lines(write: LastWrite, first_tick: int) -> list[str]:
         lines.append(f"  line: not known: {write.line_note}")
     if write.tick is not None:
         lines.append(
-            f"  inputs of tick {write.tick:,}: {_short(json.dumps(to_json(write.inputs), ensure_ascii=False))}"
+            f"  inputs of tick {write.tick:,}: {_short(json.dumps(inputs_to_json(write.inputs), ensure_ascii=False))}"
         )
     lines.append(f"  {counted(write.simulated, 'step')} simulated{skipped_text(write)}{_marks_text(write)}")
     for one_missing in write.missing:

@@ -19,7 +19,7 @@ from replayer.desync.object_diff import (
     object_differences_of,
     shown_fields,
 )
-from replayer.value_text import plain_text, to_json
+from replayer.value_text import inputs_to_json, plain_text
 from sim.kernel.exactness import Level
 
 if TYPE_CHECKING:
@@ -234,7 +234,7 @@ def _print_finding(finding: Finding) -> None:
     if finding.note and finding.note not in [tested.found for tested in finding.tested]:
         print_visible(f"  note: {finding.note}")
     inputs = next((frame.inputs for frame in finding.frames if frame.tick == finding.tick), None)
-    told = json.dumps(to_json(inputs))
+    told = json.dumps(inputs_to_json(inputs))
     more = f" … ({len(told):,} characters in all)" if len(told) > INPUTS_SHOWN else ""
     print_visible(f"  inputs of the tick: {told[:INPUTS_SHOWN]}{more}")
     from replayer.desync.rng_draws import finding_lines  # noqa: PLC0415 - see where_lines

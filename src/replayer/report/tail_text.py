@@ -13,7 +13,7 @@ from recorder.format.segments.segment_contents import Damage
 from recorder.text import counted
 from replayer.follow.tail import Ended, KeyframeSeen, Missed, Seen, Tail
 from replayer.follow.url_tail import UrlTail
-from replayer.value_text import plain_text, tick_range, to_json
+from replayer.value_text import inputs_to_json, plain_text, tick_range, to_json
 
 
 def tail_lines(
@@ -49,7 +49,7 @@ def _tail_line(seen: Seen, *, as_json: bool) -> str:
             facts: dict[str, Any] = {
                 "tick": seen.tick,
                 **seen.proof(),
-                "inputs": to_json(seen.inputs),
+                "inputs": inputs_to_json(seen.inputs),
             }
             text = f"tick {seen.tick:,}  {' '.join(seen.proof().values())}  {json.dumps(facts['inputs'])}"
         case KeyframeSeen():

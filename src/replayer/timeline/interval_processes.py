@@ -112,7 +112,8 @@ class IntervalProcesses:
             return
         if self.world is None or self.tape.meta.get("scenario") is not None:
             return  # Worlds and scenarios are packages of their own, which are not walked.
-        if read_outside(self.world) is None:
+        outside, modules = read_outside(self.world), list(sys.modules.items())
+        if outside is None:
             return
         [trial] = run_each(self.tape, self.world, intervals[:1], 1, on_progress, _tried, pool, fresh)
         yield trial.result
@@ -120,9 +121,10 @@ class IntervalProcesses:
         count = min(SHARED_MAX, each, int(SHARED_S / max(trial.cpu_s, 1e-9)))
         if count < 2 or not _is_usual(trial.result) or not import_libraries(trial.imported):
             return
-        outside = read_outside(self.world)
-        if outside is None:
-            return
+        if list(sys.modules.items()) != modules:  # Otherwise this process has done nothing since then.
+            outside = read_outside(self.world)
+            if outside is None:
+                return
         rest = intervals[1:]
         groups = [rest[start : start + count] for start in range(0, len(rest), count)]
         results = results_in_order(

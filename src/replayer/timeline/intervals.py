@@ -9,13 +9,14 @@ it. interval_processes.py has what is done where a fork would hang, and where se
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
 import attrs
 
 from recorder.errors import CorruptError, MissingTickError, RecordingError, TornError
+from recorder.format.recording.cached_blocks import SMALL_BYTES_MAX, SMALL_STATES_KEPT
 from recorder.format.segments.block_location import KeyframeLocation
 from recorder.location.tape_location import Location
 from recorder.processes.fork_hazard import NewThreads, held_by_process
@@ -28,9 +29,11 @@ from replayer.playback.cursor import Cursor
 from replayer.playback.make_simulation import Factory, make_simulation
 from replayer.tape.tape import Tape
 from replayer.timeline.keyframe_values import KeyframeValues, prove_keyframe
+from sim.kernel.memory.made_code import MadeCode, made_code, make_again
 from sim.kernel.simulation import Simulation
 
 READ_AHEAD_BYTES_MAX = 1 << 20  # As stored.
+READ_AHEAD_COUNT = SMALL_STATES_KEPT
 
 Result = TypeVar("Result")
 IntervalWork = Callable[[Cursor, "Interval", Report], Result]
@@ -138,7 +141,16 @@ def run_intervals(
     fresh: Simulation | None = None,
 ) -> Iterator[IntervalResult]:
     """Verify the intervals and yield the results in their order; parameters as in run_each."""
-    return run_each(tape, world, intervals, jobs, on_progress, verify_interval, pool, fresh)
+    for result, made in run_each(tape, world, intervals, jobs, on_progress, _verify_and_tell, pool, fresh):
+        make_again(made)  # Before the next fork, which need not compile it again.
+        yield result
+
+
+def _verify_and_tell(cursor: Cursor, interval: Interval, report: Report) -> tuple[IntervalResult, list[MadeCode]]:
+    """As verify_interval; also what was compiled for it."""
+    count = len(made_code())
+    result = verify_interval(cursor, interval, report)
+    return result, made_code()[count:]
 
 
 @attrs.frozen
@@ -200,8 +212,6 @@ def run_each(
     Raises SimulationFailedError if the simulation raises; WorkerDiedError; WorkerStuckError.
     """
     pool = pool if pool is not None else local_pool(jobs)
-    if isinstance(pool, ForkPool) and len(intervals) > 1:
-        _read_ahead(tape, intervals[0])
     results = results_in_order(
         pool,
         _WithCursor(tape, world, work, fresh if isinstance(pool, ForkPool) else None),
@@ -209,20 +219,35 @@ def run_each(
         name=lambda interval: f"simulated ticks {interval.place.tick} to {interval.final_tick}",
         size=lambda interval: interval.final_tick - interval.place.tick,
         on_progress=on_progress,
+        before=_ReadingAhead(tape, intervals) if isinstance(pool, ForkPool) and len(intervals) > 1 else None,
     )
     return _naming_ticks(results, intervals)
 
 
-def _read_ahead(tape: Tape, interval: Interval) -> None:
-    """Read the keyframe and the first frames of an interval: copies of this process then have what several of them need.
+class _ReadingAhead:
+    """Reads the keyframes of intervals before processes are forked for them, which then have the states.
 
-    These are the layout of the state, the full keyframe that deltas are based on, and pages of memory that reading writes
-    to. Nothing of the simulation is touched. A large state is read by each copy for itself, side by side.
+    In a copy, reading takes several times as long: each page of memory that it writes to is copied first. That is so for
+    a while after a fork in this process, too, so that many small ones are read at once. Nothing of the simulation is
+    touched. A large state is read by each copy for itself, side by side.
     """
-    with suppress(RecordingError):  # The copy says it, for the ticks that it concerns.
-        if interval.place.end_offset - interval.place.entry.offset <= READ_AHEAD_BYTES_MAX:
-            tape.snapshot(interval.place)
-        tape.frame(interval.place.tick + 1)
+
+    def __init__(self, tape: Tape, intervals: Sequence[Interval]) -> None:
+        self._tape, self._intervals = tape, intervals
+        self._given = 0
+
+    def __call__(self, interval: Interval) -> None:
+        """Called with each interval, in order."""
+        if self._given % READ_AHEAD_COUNT == 0:
+            with suppress(RecordingError):
+                self._tape.frame(interval.place.tick + 1)
+            for one in self._intervals[self._given : self._given + READ_AHEAD_COUNT]:
+                with suppress(RecordingError):  # The copy says it, for the ticks that it concerns.
+                    if one.place.end_offset - one.place.entry.offset <= READ_AHEAD_BYTES_MAX:
+                        size_bytes = self._tape.snapshot(one.place).layout.size_bytes
+                        if size_bytes > SMALL_BYTES_MAX:
+                            break  # It is not kept.
+        self._given += 1
 
 
 def _naming_ticks(results: Iterator[Result], intervals: list[Interval]) -> Iterator[Result]:

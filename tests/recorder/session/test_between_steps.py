@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import sys
 import warnings
-from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -382,15 +382,15 @@ def test_an_error_of_the_comparison_ends_it_and_not_the_run(monkeypatch: pytest.
 
 
 class Shop:
-    """Keeps money that an input cannot be."""
+    """Keeps counts, which an input cannot be."""
 
     def __init__(self) -> None:
-        self.turn, self.money, self.owed = 0, Decimal("1.10"), Decimal(0)
+        self.tickets, self.orders = itertools.count(), itertools.count()
 
     def step(self) -> None:
-        """Earn."""
-        self.turn += 1
-        self.money += Decimal("0.01")
+        """Draw."""
+        next(self.tickets)
+        next(self.orders)
 
 
 @pytest.mark.parametrize("on", [None, False, True])
@@ -401,24 +401,27 @@ def test_an_assignment_that_cannot_be_an_input_is_noted_and_told(on: bool | None
         with recorder.record(Shop(), "shop.tape", quiet=True, keyframe_interval_ticks=5, between_steps=on) as shop:
             for tick in range(12):
                 if tick in (6, 9):
-                    shop.money += 5
+                    shop.tickets = itertools.count(50)
                 if tick == 9:
-                    shop.owed += 1
+                    shop.orders = itertools.count(70)
                 shop.step()
     told_live = [str(one.message).partition(" was assigned")[0] for one in caught if one.category is CapturedWarning]
-    assert told_live == ["Shop.money", "Shop.owed"]
+    assert told_live == ["Shop.tickets", "Shop.orders"]
     with Tape("shop.tape") as tape:
         found = tape.outcome[KEY]
-        assert (found["count"], found["changes"]) == (3, [[7, "Shop.money"], [10, "Shop.money"], [10, "Shop.owed"]])
+        assert (found["count"], found["changes"]) == (
+            3,
+            [[7, "Shop.tickets"], [10, "Shop.tickets"], [10, "Shop.orders"]],
+        )
         assert ("first_tick" in found) is (on is not False)
         told = [between_steps_of(tape, tick) for tick in (6, 7, 10)]
     assert told[0] is None or not told[0].suspicious
     assert [one and one.found.partition(": ")[2] for one in told[1:]] == [
-        "Shop.money, as the recorder saw live",
-        "Shop.money, Shop.owed, as the recorder saw live",
+        "Shop.tickets, as the recorder saw live",
+        "Shop.tickets, Shop.orders, as the recorder saw live",
     ]
     tested = between("shop.tape", Shop)
     assert (tested.suspicious, tested.found) == (
         True,
-        "changed between tick 6 and 7, outside of the step: Shop.money, as the recorder saw live",
+        "changed between tick 6 and 7, outside of the step: Shop.tickets, as the recorder saw live",
     )

@@ -7,6 +7,7 @@ import copy
 import pytest
 
 from sim import ConfigError, UnknownWorldError, World, find_world, world_names
+from sim.kernel.registry import OWN_WORLDS, _points
 from sim.worlds.meadow import WORLD
 
 
@@ -32,3 +33,12 @@ def test_a_config_error_names_the_key_and_can_be_copied() -> None:
     assert str(error) == "flora[0].name: expected text, got 5"
     assert str(ConfigError("", "not TOML")) == "not TOML"
     assert str(copy.copy(error)) == str(error)
+
+
+def test_the_names_of_own_worlds_are_those_that_are_installed() -> None:
+    """They are found without the list of what is installed, which has them, too."""
+    ours = {point.name: point for point in _points() if point.value.startswith("sim.worlds.")}
+    assert set(ours) == OWN_WORLDS
+    for name, point in ours.items():
+        assert find_world(name) is point.load()
+        assert find_world(name).name == name

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import os
 import stat
@@ -166,4 +165,6 @@ def _joined(names: list[str]) -> bytes:
 
 
 def _digest(content: bytes) -> str:
+    import hashlib  # noqa: PLC0415 - it loads OpenSSL
+
     return hashlib.blake2b(content, digest_size=DIGEST_BYTES).hexdigest()

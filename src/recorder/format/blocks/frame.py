@@ -30,6 +30,7 @@ from sim.kernel.plain_data import DECODE_ERRORS, decode_plain, make_unpacker
 _HEAD = struct.Struct(">BBQBQ")
 pack_head = _HEAD.pack  # Of a frame with a state hash.
 _LINKED_HEAD = struct.Struct(f">BBQBB{LINK_BYTES}s")
+_UINT64_END = 1 << 64  # Of ticks and hashes.
 ARRAY_OF_3, ARRAY_OF_4, ARRAY_OF_5, UINT64 = 0x93, 0x94, 0x95, 0xCF
 _BIN_8, _BIN_16, _BIN_32 = 0xC4, 0xC5, 0xC6
 HEAD_BYTES = _HEAD.size
@@ -151,11 +152,6 @@ def decode_frame(encoded: bytes, offset: int) -> Frame:
     return frames[0]
 
 
-def _is_u64(value: Any) -> bool:
-    """Return True for an int in the range of ticks and hashes; MessagePack also has negative numbers."""
-    return type(value) is int and 0 <= value < 1 << 64
-
-
 def _binary(unpacker: msgpack.Unpacker) -> bytes:
     """The next element if it is binary, otherwise no bytes: a later version may use this place differently."""
     element = unpacker.unpack()
@@ -166,21 +162,30 @@ def unpack_frames(payload: bytes, offset: int) -> list[Frame]:
     """Decode frames back to back. offset: of their block, for messages. Raises CorruptError if they are not frames."""
     frames: list[Frame] = []
     unpacker = make_unpacker(payload)
+    unpack, tell, skip, take_head = unpacker.unpack, unpacker.tell, unpacker.skip, unpacker.read_array_header
+    end, size_bytes = 0, len(payload)
     try:
-        while unpacker.tell() < len(payload):
-            element_count = unpacker.read_array_header()
-            tick, proof = unpacker.unpack(), unpacker.unpack()
-            is_link = type(proof) is bytes and len(proof) == LINK_BYTES
-            if element_count < 3 or not _is_u64(tick) or not (is_link or _is_u64(proof)):
+        while end < size_bytes:
+            element_count, tick, proof = take_head(), unpack(), unpack()
+            is_link = type(proof) is not int
+            is_proof = (type(proof) is bytes and len(proof) == LINK_BYTES) if is_link else 0 <= proof < _UINT64_END
+            # MessagePack also has negative numbers.
+            if element_count < 3 or type(tick) is not int or not 0 <= tick < _UINT64_END or not is_proof:
                 raise ValueError("an item that is not a frame")
-            start = unpacker.tell()
-            unpacker.skip()
-            ensure_inputs_fit(tick, payload[start : unpacker.tell()])
-            encoded_inputs = payload[start : unpacker.tell()]
-            field_hashes = _binary(unpacker) if element_count > 3 else b""
-            phase_hashes = _binary(unpacker) if element_count > 4 else b""
-            for _ in range(element_count - 5):
-                unpacker.skip()
+            start = tell()
+            skip()
+            end = tell()
+            encoded_inputs = payload[start:end]
+            if end - start > INPUT_BYTES_MAX:
+                ensure_inputs_fit(tick, encoded_inputs)
+            field_hashes = phase_hashes = b""
+            if element_count > 3:
+                field_hashes = _binary(unpacker)
+                if element_count > 4:
+                    phase_hashes = _binary(unpacker)
+                    for _ in range(element_count - 5):
+                        skip()
+                end = tell()
             state_hash, link = (None, proof) if is_link else (proof, b"")
             frames.append(Frame(tick, state_hash, encoded_inputs, field_hashes, phase_hashes, offset, link))
     except DECODE_ERRORS as error:

@@ -10,6 +10,8 @@ import functools
 from collections.abc import Mapping
 from contextlib import closing
 
+import numpy as np
+
 from recorder.errors import CorruptError, MissingTickError, RecordingError, TornError
 from recorder.format.blocks.frame import Frame, decode_frames
 from recorder.format.blocks.full_keyframe import decode_full
@@ -18,10 +20,12 @@ from recorder.format.segments.block_location import KeyframeLocation
 from recorder.format.segments.index import Entry, entry_of
 from recorder.format.segments.segment_contents import read_header
 from recorder.format.segments.segment_reader import WINDOW_BYTES, Segment
-from sim.kernel.state import Snapshot
+from sim.kernel.state import Snapshot, unset_arena
 
 FRAME_BLOCKS_KEPT = 8  # Decoded blocks of some hundred frames.
 FULL_STATES_KEPT = 2  # Neighbouring deltas share a baseline.
+SMALL_STATES_KEPT = 32  # Of delta keyframes. A process that is forked to load one need not decode it again.
+SMALL_BYTES_MAX = 1 << 16  # Of such a state.
 
 Segments = Mapping[int, Segment]  # By number.
 
@@ -31,6 +35,7 @@ class CachedBlocks:
 
     def __init__(self, segments: Segments) -> None:
         self._frames = functools.lru_cache(FRAME_BLOCKS_KEPT)(functools.partial(_read_frames, segments))
+        self._small: dict[KeyframeLocation, Snapshot] = {}
         self._full = functools.lru_cache(FULL_STATES_KEPT)(functools.partial(_read_full, segments))
 
     def frames(self, segment: int, entry: Entry, end_offset: int) -> list[Frame]:
@@ -43,6 +48,24 @@ class CachedBlocks:
         if isinstance(result, RecordingError):
             raise result.with_traceback(None)
         return result
+
+    def keep_small(self, place: KeyframeLocation, snapshot: Snapshot) -> None:
+        """Keep a state that was read here, if it is small, in place of the one that is kept for longest."""
+        if snapshot.layout.size_bytes <= SMALL_BYTES_MAX:
+            if len(self._small) >= SMALL_STATES_KEPT:
+                del self._small[next(iter(self._small))]
+            self._small[place] = _copied(snapshot)
+
+    def small(self, place: KeyframeLocation) -> Snapshot | None:
+        """A copy of the state of a keyframe, if it is kept: that of a delta is the caller's to change."""
+        kept = self._small.get(place)
+        return None if kept is None else _copied(kept)
+
+
+def _copied(snapshot: Snapshot) -> Snapshot:
+    arena = unset_arena(snapshot.layout.size_bytes)
+    np.copyto(arena, snapshot.arena)
+    return Snapshot(snapshot.layout, arena)
 
 
 def _read_frames(segments: Segments, segment: int, entry: Entry, end_offset: int) -> list[Frame]:

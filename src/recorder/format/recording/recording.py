@@ -343,12 +343,15 @@ class Recording:
         self._ensure_known_kinds()
         if place.is_full:
             return self._cached_blocks.full(place, self.copier)
+        if (known := self._cached_blocks.small(place)) is not None:
+            return known
         full = self._find_full(place)
         if full is None:
             raise CorruptError(place.entry.offset, f"the full keyframe of the delta at tick {place.tick} is missing")
         baseline = self._cached_blocks.full(full, self.copier)
         tick, snapshot = decode_delta(self.payload(place), baseline, place.entry.offset)
-        return place.ensure_its_own(tick, snapshot)
+        self._cached_blocks.keep_small(place, place.ensure_its_own(tick, snapshot))
+        return snapshot
 
     def believing_index(self, action: Callable[[], T]) -> T:
         """Run action; if it fails because of a wrong index, find the blocks by their headers and run it again."""

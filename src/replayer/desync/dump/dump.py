@@ -23,7 +23,7 @@ from replayer.desync.object_diff import compare_objects, object_difference_lines
 from replayer.desync.rng_draws import finding_lines
 from replayer.desync.state_diff import FieldDifference, field_title, row_lines
 from replayer.tape.tape import Tape
-from replayer.value_text import to_json
+from replayer.value_text import inputs_to_json, to_json
 
 DUMP_FILES = {
     *("report.md", "finding.json", "inputs.json", "before.npz", "replayed.npz", "keyframe_recorded.npz"),
@@ -71,7 +71,7 @@ def _write_files(folder: Path, tape: Tape, finding: Finding) -> None:
     facts = _as_json(tape, finding) | {"differences": None if table is None else table.facts()}
     (folder / "finding.json").write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
     frames = [
-        {"tick": frame.tick, "hash": next(iter(frame.proof().values())), "inputs": to_json(frame.inputs)}
+        {"tick": frame.tick, "hash": next(iter(frame.proof().values())), "inputs": inputs_to_json(frame.inputs)}
         for frame in finding.frames
     ]
     (folder / "inputs.json").write_text(json.dumps(frames, indent=1) + "\n", encoding="utf-8")
@@ -107,7 +107,14 @@ def report_lines(tape: Tape, finding: Finding, table: TableOfDifferences | None,
         lines += ["", "## Tested causes", ""]
         lines += [f"- {tested.cause}: {tested.found}" for tested in finding.tested]
     inputs = next((frame.inputs for frame in finding.frames if frame.tick == finding.tick), None)
-    lines += ["", f"## Inputs of tick {finding.tick}", "", "```json", json.dumps(to_json(inputs), indent=1), "```"]
+    lines += [
+        "",
+        f"## Inputs of tick {finding.tick}",
+        "",
+        "```json",
+        json.dumps(inputs_to_json(inputs), indent=1),
+        "```",
+    ]
     return [*lines, *_file_lines(finding, table, files)]
 
 

@@ -41,7 +41,7 @@ from replayer.export.viewers.object_values import Value
 from replayer.export.viewers.tick_range import OnProgress, TickRange
 from replayer.tape.digest import tape_digest
 from replayer.tape.fields import has_sides_of_map
-from replayer.value_text import to_json
+from replayer.value_text import inputs_to_json, to_json
 from sim.kernel.state import Snapshot
 
 VALUES_MAX = 16  # Arrays up to this size are also written as JSON numbers.
@@ -204,7 +204,7 @@ def _frames(source: TickRange) -> Iterator[_Message]:
         yield frame.tick, 1, "/frames", schemas.FRAME, content
         inputs = source.inputs(frame)
         if isinstance(inputs, np.ndarray) or inputs:
-            yield frame.tick, 1, "/inputs", schemas.INPUTS, {"tick": frame.tick, "inputs": to_json(inputs)}
+            yield frame.tick, 1, "/inputs", schemas.INPUTS, {"tick": frame.tick, "inputs": inputs_to_json(inputs)}
 
 
 def _by_phase(phases: Any, hashes: bytes) -> dict[str, str]:

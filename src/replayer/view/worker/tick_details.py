@@ -17,7 +17,7 @@ from recorder.format.blocks.events_block import Event
 from replayer.report.seek_text import short_text
 from replayer.tape.fields import shown_slots
 from replayer.tape.stored_events import stored_events
-from replayer.value_text import describe_field
+from replayer.value_text import describe_field, readable_inputs
 from replayer.view.states.object_leaves import bits_differ, object_leaves
 from replayer.view.states.page_json import page_json, page_text
 from replayer.view.states.shown_rows import table_rows
@@ -66,7 +66,7 @@ class TickDetails:
         facts: dict[str, Any] = {"inputs": None, "inputs_error": None, "summary": {}}
         if tick > self._cursor.first_tick:
             try:
-                facts["inputs"] = page_json(tape.frame(tick).inputs)
+                facts["inputs"] = page_json(readable_inputs(tape.frame(tick).inputs))
             except RecordingError as error:
                 facts["inputs_error"] = str(error)
         events, facts["events_from"] = self._events(tick)

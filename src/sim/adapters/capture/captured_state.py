@@ -18,6 +18,7 @@ from typing import Any
 
 import attrs
 
+from sim.adapters.capture.arguments.held_objects import HeldObjects
 from sim.adapters.capture.constants import Constants
 from sim.adapters.capture.foreign_fields import foreign_fields, holders_of_bases, memories_of
 from sim.adapters.capture.graph.differences import differences
@@ -42,6 +43,7 @@ from sim.kernel.schema import Blob, Field, Schema
 from sim.kernel.state import State
 
 STRUCTURE, CONSTANTS = "structure", "constants"
+_CLASS_IS_KEPT = "the class of the recorded object is not saved; keep what differs in attributes"
 CONSTANT_CHECK_STEPS = 256  # What a compiled library or a package holds as constant is compared every 256 steps.
 
 REPEATING = "choose level='inputs_only' (a seek repeats the inputs since the last reset)"
@@ -87,8 +89,7 @@ class CapturedState:
         self._classes = {name: type(holder) for name, holder in layers}
         self._ways_out = partial(ways_out, otherwise)
         self._pickler = pickler
-        self._detached = frozenset(detached)
-        self._ignored = frozenset(ignored)
+        self._detached, self._ignored = frozenset(detached), frozenset(ignored)
         own = (kind for kind in map(type, dict(layers).values()) if not module_of(kind).startswith("sim.adapters."))
         self._finder = ClassFinder([object, *own][-1])
         self._surveyor = Surveyor(
@@ -227,10 +228,8 @@ class CapturedState:
         """Survey all objects again. Raises NotCapturedError."""
         for name, holder in self._layers:
             if type(holder) is not self._classes[name]:
-                raise NotCapturedError(
-                    f"{name} was a {self._classes[name].__qualname__} and is a {type(holder).__qualname__} now: the "
-                    "class of the recorded object is not saved; keep what differs in attributes"
-                )
+                became = f"{name} was a {self._classes[name].__qualname__} and is a {type(holder).__qualname__} now"
+                raise NotCapturedError(f"{became}: {_CLASS_IS_KEPT}")
         replaced = replaced_containers(self.structure, self.objects, self._packer.before, self._is_node)
         structure, self.objects = self._surveyor.survey(self._layers, with_rest(self.structure, replaced))
         if is_alike(structure, self.structure):
@@ -268,6 +267,11 @@ class CapturedState:
     def _shared(self) -> set[int]:
         """The objects that are in a large container and also elsewhere, by identity."""
         return self._constants.shared(self._graph.nodes.met, self._elsewhere)
+
+    @property
+    def held(self) -> HeldObjects:
+        """What the objects hold."""
+        return HeldObjects(self._graph, self._constants.addresses, self.objects, self._elsewhere)
 
     # --- laying out
 
@@ -308,9 +312,7 @@ class CapturedState:
     def _make_graph(self, state: State) -> ObjectGraph:
         """An empty graph over a state."""
         for layer in self.objects.values():
-            for cls in type(
-                layer
-            ).__mro__:  # An environment returns values of classes of Gymnasium, its base's package.
+            for cls in type(layer).__mro__:  # An environment returns values of Gymnasium's classes, its base's package.
                 self._finder.register(cls)
         graph = ObjectGraph(state, self._finder, pickler=self._pickler, ignored=self._ignored)
         graph.nodes.elsewhere = self._constants.addresses
@@ -376,8 +378,7 @@ class CapturedState:
 
         Raises NotCapturedError if they are not of the kind that was saved, ValueError for an arena of anything else.
         """
-        state = self.state
-        graph = self._make_graph(self.state)
+        state, graph = self.state, self._make_graph(self.state)
         content = state.blob(CONSTANTS)
         is_present = content == self._constants.content and not self.constants_have_changed()
         constants = None if is_present else self._constants.values_in(content)

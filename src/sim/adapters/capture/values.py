@@ -4,7 +4,7 @@ Shared objects stay shared: an object that occurs twice is written once, and so 
 Types are restored exactly: a tuple stays a tuple, an np.int64 stays an np.int64, -0.0 keeps its sign.
 
 Layout: MessagePack. None, bool, int (64 bits), float, str and bytes are written as they are. Everything else is an
-array whose first element is a letter (see the methods of _Encoder and the match in _Decoder).
+array whose first element is a letter (see the methods of ValueEncoder and the matches in ValueDecoder).
 
 Invariants:
     1. Equal values give equal bytes, in every process: sets are written in the order of their encoded elements.
@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import msgpack
 import numpy as np
@@ -53,31 +53,50 @@ class NotPlainError(TypeError):
     Attributes:
         path: the path to the value from the outermost one.
         value: the value.
+        why: the reason and what to do instead, if more is known than that; otherwise empty.
     """
 
-    def __init__(self, path: str, value: Any) -> None:
+    def __init__(self, path: str, value: Any, why: str = "") -> None:
+        """why: what is known of the reason."""
         super().__init__(path, value)
         self.path = path
         self.value = value
+        self.why = why
 
     def __str__(self) -> str:
         return f"{self.path} is {module_of(type(self.value))}.{type(self.value).__qualname__}"
 
 
-def encode_value(value: Any, known: Mapping[int, str] | None = None) -> bytes:
+class OtherValues(Protocol):
+    """Writes and makes values that are not among those of this module, such as objects of the user's classes."""
+
+    def place(self, value: Any, path: str, encoder: ValueEncoder, depth: int) -> Any:
+        """The form of a mutable value that is found again where it is; None for any other."""
+
+    def tree(self, value: Any, path: str, encoder: ValueEncoder, depth: int) -> Any:
+        """The form of a value for MessagePack: a list that begins with one of LETTERS. Raises NotPlainError."""
+
+    def value(self, tree: list[Any], decoder: ValueDecoder) -> Any:
+        """The value of such a form. Raises ValueError, TypeError, LookupError."""
+
+
+LETTERS = "GOPTU"  # Of the forms that OtherValues writes.
+
+
+def encode_value(value: Any, known: Mapping[int, str] | None = None, others: OtherValues | None = None) -> bytes:
     """Encode value as bytes. known: names of arrays and generators that are kept elsewhere, by id.
 
-    Raises NotPlainError for any other value, and for one that is nested too deeply.
+    others: writes what this module does not. Raises NotPlainError for any other value, and for one that is nested too deeply.
     """
-    encoded: bytes = _pack(_Encoder(known or {}).tree(value, "value", 0))
+    encoded: bytes = _pack(ValueEncoder(known or {}, others).tree(value, "value", 0))
     return encoded
 
 
-def decode_value(data: bytes, known: Mapping[str, Any] | None = None) -> Any:
+def decode_value(data: bytes, known: Mapping[str, Any] | None = None, others: OtherValues | None = None) -> Any:
     """Decode a value of encode_value. known: objects kept elsewhere, by name. Raises ValueError for other bytes."""
     try:
         tree = msgpack.unpackb(data, raw=False, strict_map_key=False)
-        return _Decoder(known or {}).value(tree)
+        return ValueDecoder(known or {}, others).value(tree)
     except (*DECODE_ERRORS, AttributeError, LookupError, OverflowError) as error:
         raise ValueError(f"not a captured value: {error}") from None
 
@@ -112,11 +131,11 @@ def is_immutable(value: Any) -> bool:
     return isinstance(value, np.generic) and _DTYPE_TEXT.fullmatch(value.dtype.newbyteorder("<").str) is not None
 
 
-class _Encoder:
+class ValueEncoder:
     """One walk through a value. Shared objects are numbered in the order in which they occur."""
 
-    def __init__(self, known: Mapping[int, str]) -> None:
-        self._known = known
+    def __init__(self, known: Mapping[int, str], others: OtherValues | None) -> None:
+        self._known, self._others = known, others
         self._numbers: dict[int, int] = {}
         self._alive: list[Any] = []  # References, so that no id is used twice.
 
@@ -143,48 +162,55 @@ class _Encoder:
             return ["r", self._numbers[id(value)]]
         if depth > DEPTH_MAX:
             raise NotPlainError(path, value)
+        placed = None if self._others is None else self._others.place(value, path, self, depth)
+        if placed is not None:
+            return placed
         if is_array(value):
             return self._array(value, path)
         return self._shared(value, path, depth)
 
-    def _enter(self, value: Any) -> None:
+    def enter(self, value: Any) -> None:
+        """Give a shared object the next number, before what is in it has one."""
         self._numbers[id(value)] = len(self._numbers)
         self._alive.append(value)
 
     def _shared(self, value: Any, path: str, depth: int) -> Any:
         kind = type(value)
         if kind is list or kind is deque:
-            self._enter(value)
+            self.enter(value)
             items = [self.tree(item, f"{path}[{index}]", depth + 1) for index, item in enumerate(value)]
             return ["l", *items] if kind is list else ["q", value.maxlen, *items]
         if kind is dict or kind is OrderedDict:
-            self._enter(value)
-            return ["d" if kind is dict else "o", *self._pairs(value, path, depth)]
+            self.enter(value)
+            return ["d" if kind is dict else "o", *self.pairs(value, path, depth)]
         if kind is defaultdict and (value.default_factory in _NAMES or value.default_factory is None):
-            self._enter(value)
-            return ["e", _NAMES.get(value.default_factory), *self._pairs(value, path, depth)]
+            self.enter(value)
+            return ["e", _NAMES.get(value.default_factory), *self.pairs(value, path, depth)]
         if kind is set:
-            self._enter(value)
+            self.enter(value)
             return ["s", *self._sorted(value, path, depth)]
         if kind is bytearray:
-            self._enter(value)
+            self.enter(value)
             return ["b", bytes(value)]
         if is_generator(value):
-            self._enter(value)
+            self.enter(value)
             return ["g", self.tree(generator_to_plain(value), path, depth + 1)]
         if is_foreign_array(value) and is_immutable_array(value):
             return self._foreign(value, path)
-        raise NotPlainError(path, value)
+        if self._others is None:
+            raise NotPlainError(path, value)
+        return self._others.tree(value, path, self, depth)
 
     def _foreign(self, value: Any, path: str) -> Any:
         try:
             kind, bits = kind_of(value), to_numpy(value)
         except ForeignArrayError:
             raise NotPlainError(path, value) from None
-        self._enter(value)
+        self.enter(value)
         return ["x", kind.to_plain(), *_array_parts(bits)]
 
-    def _pairs(self, value: Mapping[Any, Any], path: str, depth: int) -> list[Any]:
+    def pairs(self, value: Mapping[Any, Any], path: str, depth: int) -> list[Any]:
+        """The forms of the keys and values of a dict, in turns."""
         pairs = []
         for key, item in value.items():
             pairs.append(self.tree(key, f"a key of {path}", depth + 1))
@@ -199,10 +225,10 @@ class _Encoder:
         while isinstance(base.base, np.ndarray):
             base = base.base
         if base is value or not is_array(base):
-            self._enter(value)
+            self.enter(value)
             return ["a", *_array_parts(value)]
         owner = self.tree(base, path, 0)
-        self._enter(value)
+        self.enter(value)
         offset = value.__array_interface__["data"][0] - base.__array_interface__["data"][0]
         return ["v", owner, value.dtype.newbyteorder("<").str, list(value.shape), list(value.strides), offset]
 
@@ -216,11 +242,11 @@ def _is_fortran(array: np.ndarray[Any, Any]) -> bool:
     return bool(array.flags.f_contiguous and not array.flags.c_contiguous)
 
 
-class _Decoder:
+class ValueDecoder:
     """One walk through a decoded MessagePack value."""
 
-    def __init__(self, known: Mapping[str, Any]) -> None:
-        self._known = known
+    def __init__(self, known: Mapping[str, Any], others: OtherValues | None) -> None:
+        self._known, self._others = known, others
         self._made: list[Any] = []
 
     def value(self, tree: Any) -> Any:
@@ -233,14 +259,14 @@ class _Decoder:
             case ["t", *items]:
                 return tuple(map(self.value, items))
             case ["d", *pairs]:
-                return self._fill_pairs({}, pairs)
+                return self.fill_pairs({}, pairs)
             case ["n", *parts]:
                 return _array_from(parts)[()]
             case ["a", *parts]:
-                return self._enter(_array_from(parts))
+                return self.enter(_array_from(parts))
             case ["v", owner, str(dtype), list(shape), list(strides), int(offset)] if _DTYPE_TEXT.fullmatch(dtype):
                 base = self.value(owner)
-                return self._enter(np.ndarray(tuple(shape), dtype, base, offset, tuple(strides)))
+                return self.enter(np.ndarray(tuple(shape), dtype, base, offset, tuple(strides)))
             case ["r", int(number)] if 0 <= number < len(self._made):
                 return self._made[number]
             case ["k", str(name)]:
@@ -254,41 +280,45 @@ class _Decoder:
     def _rare(self, tree: list[Any]) -> Any:
         match tree:
             case ["g", plain]:
-                made = self._enter(None)
+                made = self.enter(None)
                 number = len(self._made) - 1
                 made = self._made[number] = generator_from_plain(self.value(plain))
                 return made
             case ["s", *items]:
-                made = self._enter(set())
+                made = self.enter(set())
                 made.update(map(self.value, items))
                 return made
             case ["f", *items]:
                 return frozenset(map(self.value, items))
             case ["q", int() | None as length, *items]:
-                made = self._enter(deque(maxlen=length))
+                made = self.enter(deque(maxlen=length))
                 made.extend(map(self.value, items))
                 return made
             case ["o", *pairs]:
-                return self._fill_pairs(OrderedDict(), pairs)
+                return self.fill_pairs(OrderedDict(), pairs)
             case ["e", str() | None as factory, *pairs]:
-                return self._fill_pairs(defaultdict(None if factory is None else _FACTORIES[factory]), pairs)
+                return self.fill_pairs(defaultdict(None if factory is None else _FACTORIES[factory]), pairs)
             case ["b", bytes(content)]:
-                return self._enter(bytearray(content))
+                return self.enter(bytearray(content))
             case ["x", list(kind), *parts]:
-                return self._enter(like(None, _array_from(parts), array_kind_from_plain(kind)))
+                return self.enter(like(None, _array_from(parts), array_kind_from_plain(kind)))
+        if self._others is not None and tree and tree[0] in LETTERS:
+            return self._others.value(tree, self)
         raise ValueError(f"expected a captured value, got {str(tree)[:40]}")
 
-    def _enter(self, made: Any) -> Any:
+    def enter(self, made: Any) -> Any:
+        """Give a shared object the next number, before what is in it is made; return it."""
         self._made.append(made)
         return made
 
     def _fill(self, made: list[Any], items: list[Any]) -> list[Any]:
-        self._enter(made)
+        self.enter(made)
         made.extend(map(self.value, items))
         return made
 
-    def _fill_pairs(self, made: dict[Any, Any], pairs: list[Any]) -> dict[Any, Any]:
-        self._enter(made)
+    def fill_pairs(self, made: dict[Any, Any], pairs: list[Any]) -> dict[Any, Any]:
+        """Put keys and values, in turns, into a new dict, which has the next number; return it."""
+        self.enter(made)
         for key, item in zip(pairs[::2], pairs[1::2], strict=True):
             made[self.value(key)] = self.value(item)
         return made

@@ -1,6 +1,7 @@
 """Encode actions and resets as the inputs of a tick, so that a replay passes equal values of equal types.
 
-A number, a text or an array is encoded as it is. Everything else is a map:
+A number, a text or an array is encoded as it is; a member of an enum of numbers or texts, such as IntEnum, as its value, in the
+recorded run, too. Everything else is a map:
     {"<i8": 3}                    a NumPy number, by its dtype
     {"action": bytes}             any other action, as values.py writes it
     {"action": bytes, "begins": true, "ended": ...}   an action at which a new episode begins automatically
@@ -9,14 +10,16 @@ A number, a text or an array is encoded as it is. Everything else is a map:
 
 from __future__ import annotations
 
+import enum
 import re
 from typing import Any
 
 import numpy as np
 
-from sim.adapters.capture.values import NotPlainError, decode_value, encode_value
+from sim.adapters.capture.values import DEPTH_MAX, NotPlainError, decode_value, encode_value
 
 _AS_IS = frozenset((int, float, bool, str, bytes, type(None)))
+_VALUES: tuple[type, ...] = (int, float, str)
 _NUMBER = re.compile(r"[<|][biuf][1248]")
 
 
@@ -31,6 +34,8 @@ def encode_action(action: Any) -> Any:
         return action
     if isinstance(action, np.generic) and _NUMBER.fullmatch(action.dtype.str):
         return {action.dtype.str: action.item()}
+    if isinstance(action, enum.Enum) and isinstance(action, _VALUES):
+        return encode_action(_without_enums(action))
     return {"action": _encoded(action, "the action")}
 
 
@@ -56,9 +61,23 @@ def encode_own_reset(action: Any, ended: dict[str, Any] | None) -> dict[str, Any
 
 def _encoded(value: Any, what: str) -> bytes:
     try:
-        return encode_value(value)
+        return encode_value(_without_enums(value))
     except NotPlainError as error:
         raise TypeError(f"{what} cannot be recorded: {error}") from None
+
+
+def _without_enums(value: Any, depth: int = 0) -> Any:
+    """The value with members of enums of numbers and texts, and those in its containers, as these numbers and texts."""
+    if isinstance(value, enum.Enum) and isinstance(value, _VALUES):
+        return next(base(value.value) for base in _VALUES if isinstance(value, base))
+    kind = type(value)
+    if kind not in (dict, list, tuple) or depth > DEPTH_MAX:
+        return value
+    if kind is dict:
+        parts = {key: _without_enums(one, depth + 1) for key, one in value.items()}
+        return parts if any(one is not value[key] for key, one in parts.items()) else value
+    items = [_without_enums(one, depth + 1) for one in value]
+    return kind(items) if any(one is not before for one, before in zip(items, value, strict=True)) else value
 
 
 def passed_on(arguments: dict[str, Any]) -> dict[str, Any]:

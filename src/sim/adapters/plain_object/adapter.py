@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
 import numpy as np
 
+from sim.adapters.capture.arguments.object_values import ObjectValues
 from sim.adapters.capture.recapture import ProvedSimulation, ProvedState
 from sim.adapters.capture.rng_state import is_generator
 from sim.adapters.capture.survey import Treatment
@@ -177,9 +178,10 @@ class PlainObjectSimulation(KeepsItsAttempts, ProvedSimulation):
         if self.pending is not None:
             step, arguments, keywords = self.pending
         else:
-            method, call = self.decoded(inputs)
-            for change in call.changes:
+            method, known = self.method_of(inputs), self._known_of(inputs)
+            for change in method.decode_changes(inputs, known, self.values_of_calls):
                 _change(self.subject, change)
+            call = method.decode(inputs, known, self.values_of_calls)
             step, arguments, keywords = getattr(self.subject, method.name), call.arguments, dict(call.keywords)
         self._ensure_same_class()
         self.is_stepping = True
@@ -197,7 +199,10 @@ class PlainObjectSimulation(KeepsItsAttempts, ProvedSimulation):
     def decoded(self, inputs: Any) -> tuple[StepMethod, StepCall]:
         """The method that these inputs call, and its call. Raises ValueError for a damaged one."""
         method = self.method_of(inputs)
-        return method, method.decode(inputs, self.known() if type(inputs) is dict else {})
+        return method, method.decode(inputs, self._known_of(inputs), self.values_of_calls)
+
+    def _known_of(self, inputs: Any) -> dict[str, Any]:
+        return self.known() if type(inputs) is dict else {}
 
     def _capture(self, inputs: Any) -> None:
         del inputs  # The object alone is the state.
@@ -223,6 +228,13 @@ class PlainObjectSimulation(KeepsItsAttempts, ProvedSimulation):
             for name, value in vars(self.subject).items()
             if isinstance(value, list | dict | set | np.ndarray)
         }
+
+    def values_of_calls(self, *, has_changes: bool = False, before: Mapping[str, Any] | None = None) -> ObjectValues:
+        """Write and make the objects in a call. has_changes, before: what was assigned since the last step; see ObjectValues."""
+        held = self._captured.held
+        return ObjectValues(
+            held.finder, self.subject, held, ignored=self._ignored, has_changes=has_changes, before=before
+        )
 
     def is_ignored(self, name: str) -> bool:
         """Return True for an attribute that no step reads."""

@@ -4,7 +4,8 @@ One argument is recorded as it is, and None stands for no argument where the ste
 map, and so is each call of another method that is recorded, such as reset. Its key is the name of the method with "()":
 
     {"step()": [[3], {"dt": 0.1}]}    step(3, dt=0.1), all of it plain data
-    {"step()": bytes}                 the same as values.py writes it, for other types: tuples, sets, shared lists
+    {"step()": bytes}                 the same as values.py writes it, for other types: tuples, sets, shared lists,
+                                      and objects as object_values.py writes them
     {"step()": ..., "set": bytes}     assignments from outside since the last step come first: [["set", name, value]]
 
 Invariants:
@@ -16,12 +17,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import attrs
 import numpy as np
 
-from sim.adapters.capture.values import NotPlainError, decode_value, encode_value
+from sim.adapters.capture.values import NotPlainError, OtherValues, decode_value, encode_value
 from sim.adapters.interface.attempts import RAISED
 
 SET = "set"
@@ -29,6 +30,16 @@ _AS_IS = frozenset((float, bool, str, bytes, type(None)))
 _INT_MIN, _INT_MAX = -(1 << 63), (1 << 64) - 1
 
 Change = tuple[Any, ...]  # ("set", name, value), ("del", name), ("setitem", key, value) or ("delitem", key).
+
+
+class CallValues(OtherValues, Protocol):
+    """Writes and makes the objects in a call."""
+
+    def of_changes(self) -> OtherValues:
+        """The same for the values that were assigned before it."""
+
+    def hold_any(self, addresses: set[int]) -> bool:
+        """Return True if the recorded object holds any of the lists, dicts and arrays with these identities."""
 
 
 @attrs.frozen
@@ -66,72 +77,87 @@ class StepMethod:
         self._takes_one = signature is None or takes(signature, None)
         self._none_is_default = signature is not None and _first_is_none(signature)
 
-    def encode(self, call: StepCall, names: Callable[[], Mapping[int, str]]) -> Any:
+    def encode(self, call: StepCall, names: Callable[[], Mapping[int, str]], others: Callable[[], CallValues]) -> Any:
         """The inputs of a call.
 
-        names: gives the names of the object's own attributes by the ids of their values. Raises TypeError for arguments that
-        cannot be recorded.
+        names: gives the names of the object's own attributes by the ids of their values. others: gives what writes arguments
+        that are objects. Raises TypeError for arguments that cannot be recorded.
         """
         arguments, keywords = call.arguments, call.keywords
         if self._is_step and not keywords and not call.changes:
             if len(arguments) == 1:
                 argument = arguments[0]
-                if self._is_written_alone(argument):
+                if self._is_written_alone(argument, others):
                     return argument
             elif not arguments and (not self._takes_one or self._none_is_default):
                 return None
         listed = [list(arguments), dict(keywords)]
-        inputs: dict[str, Any] = {self.key: listed if is_exact(listed) else self._encoded(listed, names())}
+        inputs: dict[str, Any] = {
+            self.key: listed if is_apart(listed, others) else self._encoded(listed, names(), others())
+        }
         if call.changes:
-            inputs[SET] = encode_value([list(change) for change in call.changes], names())
+            inputs[SET] = encode_value([list(change) for change in call.changes], names(), others().of_changes())
         return inputs
 
-    def decode(self, inputs: Any, known: Mapping[str, Any]) -> StepCall:
-        """The call of these inputs. Raises ValueError for a map that is not one of ours."""
+    def decode_changes(
+        self, inputs: Any, known: Mapping[str, Any], others: Callable[[], CallValues]
+    ) -> Sequence[Change]:
+        """What was assigned before the call of these inputs, in order. Raises ValueError for a map that is not one of ours."""
+        changes = inputs.get(SET) if type(inputs) is dict and self.key in inputs else None
+        return decode_value(changes, known, others().of_changes()) if changes else ()
+
+    def decode(self, inputs: Any, known: Mapping[str, Any], others: Callable[[], CallValues]) -> StepCall:
+        """The call of these inputs, without the changes before it, which are to be made first.
+
+        known: as before these changes. Raises ValueError for a map that is not one of ours.
+        """
         if type(inputs) is not dict or self.key not in inputs:
             takes_it = inputs is not None or self._takes_one
             return StepCall((inputs,) if takes_it else ())
-        called, changes = inputs[self.key], inputs.get(SET)
-        match decode_value(called, known) if type(called) is bytes else called:
+        called = inputs[self.key]
+        match decode_value(called, known, others()) if type(called) is bytes else called:
             case [list(arguments), dict(keywords)]:
-                return StepCall(tuple(arguments), keywords, decode_value(changes, known) if changes else ())
+                return StepCall(tuple(arguments), keywords)
         raise ValueError(f"expected the arguments of {self.key}, got {called!r}")
 
-    def _is_written_alone(self, argument: Any) -> bool:
+    def _is_written_alone(self, argument: Any, others: Callable[[], CallValues]) -> bool:
         if argument is None:
             return self._takes_one
         if type(argument) is dict:
             has_our_keys = RAISED in argument or any(type(key) is str and key.endswith("()") for key in argument)
-            return is_exact(argument) and not has_our_keys
-        if is_exact(argument):
+            return is_apart(argument, others) and not has_our_keys
+        if is_apart(argument, others):
             return True
         try:
-            encode_value(argument)
-        except NotPlainError:
-            return True  # The recorder refuses it, or knows it: some subclasses of arrays are plain data.
+            encode_value(argument, others=others())
+        except NotPlainError as error:
+            return isinstance(error.value, np.ndarray)  # The recorder knows some subclasses, and refuses others.
         return False
 
-    def _encoded(self, listed: list[Any], known: Mapping[int, str]) -> bytes:
+    def _encoded(self, listed: list[Any], known: Mapping[int, str], others: CallValues) -> bytes:
         try:
-            return encode_value(listed, known)
+            return encode_value(listed, known, others)
         except NotPlainError as error:
             place = error.path.removeprefix("value[0]").removeprefix("value[1]")
+            why = error.why or (
+                "expected numbers, texts, arrays, lists, dicts or sets of them, members of an enum, or objects of classes "
+                "of the recorded object's modules: pass an index, a name or a number in its place"
+            )
             raise TypeError(
-                f"the call {self.name}(...) cannot be recorded: argument {place} is "
-                f"{type(error.value).__qualname__}; expected numbers, texts, arrays, and lists, dicts or sets of them: "
-                "pass an index, a name or a number in its place"
+                f"the call {self.name}(...) cannot be recorded: argument {place} is {type(error.value).__name__}: {why}"
             ) from None
 
 
-def is_exact(value: Any) -> bool:
-    """Return True if value is plain data that is restored with equal types and equal sharing."""
-    return _is_exact(value, set())
+def is_apart(value: Any, others: Callable[[], CallValues]) -> bool:
+    """Return True if value is plain data that is restored with equal types and equal sharing, also with the recorded object."""
+    seen = set[int]()
+    return _is_exact(value, seen) and not (seen and others().hold_any(seen))
 
 
 def _is_exact(value: Any, seen: set[int]) -> bool:
     kind = type(value)
     if kind is int:
-        return bool(_INT_MIN <= value <= _INT_MAX)
+        return is_index(value)
     if kind in _AS_IS:
         return True
     if kind is np.ndarray:
@@ -145,6 +171,11 @@ def _is_exact(value: Any, seen: set[int]) -> bool:
         keys = all(type(key) is str or type(key) is int for key in value)
         return keys and not _was_seen(value, seen) and all(_is_exact(item, seen) for item in value.values())
     return False
+
+
+def is_index(value: Any) -> bool:
+    """Return True for an int that plain data holds as one number."""
+    return type(value) is int and _INT_MIN <= value <= _INT_MAX
 
 
 def _was_seen(value: Any, seen: set[int]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import threading
 import types
 import weakref
@@ -13,7 +14,7 @@ from typing import Any, Protocol
 from sim.adapters.capture.captured_state import CapturedWarning
 from sim.adapters.capture.values import NotPlainError, decode_value, encode_value, is_immutable
 from sim.adapters.interface.proxy import RecordedProxy
-from sim.adapters.plain_object.calls import Change, StepCall, StepMethod
+from sim.adapters.plain_object.calls import CallValues, Change, StepCall, StepMethod, is_index
 from sim.adapters.plain_object.divert import divert, function_of, only_parameters
 from sim.user_warning import warn_user
 
@@ -30,6 +31,9 @@ class ObjectSimulation(Protocol):
     def known(self) -> dict[str, Any]:
         """The values of the object's attributes that a call may refer to, by name."""
 
+    def values_of_calls(self, *, has_changes: bool = False, before: Mapping[str, Any] | None = None) -> CallValues:
+        """Write and make the objects in a call. before: the attributes as the last step left them, if they are known."""
+
     def is_ignored(self, name: str) -> bool:
         """Return True for an attribute that no step reads."""
 
@@ -37,7 +41,9 @@ class ObjectSimulation(Protocol):
 _recordings: weakref.WeakValueDictionary[int, ObjectRecording] = weakref.WeakValueDictionary()  # By id of the subject.
 
 
-_QUICK = frozenset((int, float, bool, str, bytes))  # A single argument of these is an input as it is.
+_QUICK = frozenset(
+    (float, bool, str, bytes)
+)  # A single argument of these is an input as it is, as an int of 64 bits is.
 
 
 class ObjectRecording:
@@ -54,12 +60,13 @@ class ObjectRecording:
         self._tape = tape
         self._changes: list[Change] = []
         self._known: dict[str, Any] | None = None  # The object's values before the first of these changes.
+        self._before: dict[str, Any] = {}  # All its attributes then.
         self._warned: set[str] = set()
         self._free, self._stepping_thread = (
             [None],
             0,
         )  # Taking the last item of a list is one operation for all threads.
-        self._no_argument = simulation.method.encode(StepCall(), dict)
+        self._no_argument = simulation.method.encode(StepCall(), dict, simulation.values_of_calls)
         _recordings[id(self.subject)] = self
         self._ends: list[Callable[[], object]] = []
         self._live: dict[str, Callable[..., Any]] = {}  # The methods as they are unrecorded.
@@ -126,7 +133,7 @@ class ObjectRecording:
             inputs = self._encode(name, arguments, keywords, ())
         elif not arguments:
             inputs = self._no_argument
-        elif len(arguments) == 1 and type(arguments[0]) in _QUICK:
+        elif len(arguments) == 1 and (type(arguments[0]) in _QUICK or is_index(arguments[0])):
             inputs = arguments[0]
         else:
             inputs = self._encode(name, arguments, keywords, ())
@@ -141,7 +148,11 @@ class ObjectRecording:
         changes, self._changes = self._changes, []
         tick = self._tape.tick
         try:
-            inputs = self._encode(name, arguments, keywords, changes)
+            try:
+                inputs = self._encode(name, arguments, keywords, changes)
+            except NotPlainError:  # A later change moved an object that an earlier one assigned.
+                changes = [change for change in changes if self._can_be_input(change, changes)]
+                inputs = self._encode(name, arguments, keywords, changes)
             self._simulation.pending = (self._live[name], arguments, keywords)
             return self._tape.step(inputs)
         finally:
@@ -149,13 +160,39 @@ class ObjectRecording:
             if self._tape.tick == tick:
                 self._changes = changes + self._changes  # Not on the tape yet.
             else:
-                self._known = None
+                self._known, self._before = None, {}
 
     def _encode(
         self, name: str, arguments: tuple[Any, ...], keywords: dict[str, Any], changes: Sequence[Change]
     ) -> Any:
         method = self._simulation.others.get(name, self._simulation.method)
-        return method.encode(StepCall(arguments, keywords, changes), self._names)
+        return method.encode(StepCall(arguments, keywords, changes), self._names, lambda: self._others(changes))
+
+    def _others(self, changes: Sequence[Change]) -> CallValues:
+        """What writes the objects in a call after these changes."""
+        if not changes:
+            return self._simulation.values_of_calls()
+        are_plain = all(kind in ("set", "del") and self._is_plain(values[0]) for kind, *values in changes)
+        return self._simulation.values_of_calls(has_changes=True, before=self._before if are_plain else None)
+
+    def _is_plain(self, name: str) -> bool:
+        """Return True for an attribute whose assignment changes no other one."""
+        cls: Any = type(self.subject)
+        is_own = hasattr(type(inspect.getattr_static(cls, name, None)), "__set__")
+        return not is_own and (cls.__setattr__, cls.__delattr__) == (object.__setattr__, object.__delattr__)
+
+    def _can_be_input(self, change: Change, changes: Sequence[Change]) -> bool:
+        """Return True for a change that can be a part of the next inputs, after all of the changes; tell of any other."""
+        try:
+            encode_value(list(change), self._names(), self._others(changes).of_changes())
+        except NotPlainError as error:
+            self._tell(self._place(change), type(error.value).__qualname__)
+            return False
+        return True
+
+    def _place(self, change: Change) -> str:
+        kind, name = change[:2]
+        return f"{type(self.subject).__name__}{f'.{name}' if kind in ('set', 'del') else f'[{name!r}]'}"
 
     @property
     def is_open(self) -> bool:
@@ -185,7 +222,7 @@ class ObjectRecording:
         if self._simulation.is_stepping:
             return
         if self._known is None:
-            self._known = self._simulation.known()
+            self._known, self._before = self._simulation.known(), dict(vars(self.subject))
         if getattr(self._tape, "between", None) is not None:  # Earlier changes are not to be taken for this one.
             self._tape.between.before_step(self._tape.tick + 1)
 
@@ -194,15 +231,15 @@ class ObjectRecording:
         kind, *values = change
         if self._simulation.is_stepping or self._tape.is_closed or self._simulation.is_ignored(str(values[0])):
             return
+        others = self._others([*self._changes, change]).of_changes()
         try:
-            encoded = encode_value(list(change), self._names())
+            encoded = encode_value(list(change), self._names(), others)
         except NotPlainError as error:
-            place = f".{values[0]}" if kind in ("set", "del") else f"[{values[0]!r}]"
-            self._tell(f"{type(self.subject).__name__}{place}", type(error.value).__qualname__)
+            self._tell(self._place(change), type(error.value).__qualname__)
             return
         is_same = kind == "set" and vars(self.subject).get(values[0], self) is values[1]
         if not is_same and not all(map(is_immutable, values)):
-            change = tuple(decode_value(encoded, self._known or {}))  # As it is now.
+            change = tuple(decode_value(encoded, self._known or {}, others))  # As it is now.
         self._changes.append(change)
         if getattr(self._tape, "between", None) is not None:
             self._tape.between.keep()

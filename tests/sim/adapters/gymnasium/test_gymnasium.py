@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import hashlib
 import os
 import random
@@ -190,6 +191,42 @@ def test_actions_of_every_space_are_replayed_with_their_types(space: Any, tmp_pa
         for tick, text in enumerate(given, 2):
             run.seek(tick)
             assert run.simulation.env.given == text
+
+
+class Turn(enum.IntEnum):
+    """Actions by name, as many environments have them."""
+
+    LEFT = 0
+    RIGHT = 1
+
+
+class Word(enum.StrEnum):
+    """Actions that are texts."""
+
+    GO = "go"
+
+
+@pytest.mark.parametrize(
+    ("action", "given"),
+    [
+        (Turn.RIGHT, 1),
+        (Word.GO, "go"),
+        ({"a": Turn.LEFT, "b": (Word.GO, 2)}, {"a": 0, "b": ("go", 2)}),
+        ([Turn.RIGHT], [1]),
+    ],
+    ids=repr,
+)
+def test_members_of_enums_are_their_values_live_and_in_a_replay(action: Any, given: Any, tmp_path: Path) -> None:
+    """A step of CartPole with a member of an IntEnum was refused."""
+    env = recorder.record(zoo.Echo(spaces.Discrete(2)), tmp_path / "run.tape", quiet=True)
+    env.reset(seed=0)
+    env.step(action)
+    assert env.unwrapped.given == f"{type(given).__name__} {given!r}"
+    env.close()
+    with replayer.open(tmp_path / "run.tape", world=lambda: zoo.Echo(spaces.Discrete(2))) as run:
+        run.seek(2)
+        assert run.simulation.env.given == f"{type(given).__name__} {given!r}"
+        assert run.verify().ok
 
 
 def test_an_action_that_cannot_be_recorded_is_refused_before_the_step(tmp_path: Path) -> None:

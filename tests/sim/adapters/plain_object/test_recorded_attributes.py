@@ -95,8 +95,8 @@ def test_an_assignment_that_cannot_be_an_input_reaches_the_object_with_a_warning
     subject.window = None
     game = recorder.record(subject, tmp_path / "run.tape", step="advance", ignore=["Game.window"], quiet=True)
     game.window = object()
-    with pytest.warns(CapturedWarning, match=r"^Game\.speed was assigned from outside, a object, .*Game\.speed"):
-        game.speed = object()  # type: ignore[assignment]
+    with pytest.warns(CapturedWarning, match=r"^Game\.speed was assigned from outside, a function, .*Game\.speed"):
+        game.speed = lambda: 2.0  # type: ignore[assignment]
     game.speed = 2.0
     game.advance()
     game.close()

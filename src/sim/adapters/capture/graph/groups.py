@@ -10,9 +10,8 @@ from __future__ import annotations
 import re
 import types
 from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable
 from typing import Any
-
-import numpy as np
 
 from sim.adapters.capture.graph.kinds.factory_rows import FactoryRows
 from sim.adapters.capture.graph.kinds.refusals import refusal_of_package
@@ -70,10 +69,6 @@ class Group(RowCells):
         nodes: Integers = columns.nodes[columns.lengths.cumsum().searchsorted(places, "right")]
         return nodes
 
-    def owners(self) -> Integers:
-        """The node of each cell."""
-        return np.repeat(self.columns.nodes, self.columns.lengths)
-
 
 class Groups:
     """All groups of a graph, in the order in which they appeared.
@@ -82,6 +77,8 @@ class Groups:
         ordered: the groups.
         global_names: the names of objects that a module or class beside those of the graph refers to, by identity. They
             are not kept alive; see global_name_of.
+        quick: for some classes whose names were looked up in this capture, the group of an object that was met in it, and
+            what tells whether another object belongs to it, too.
         stand_ins: the identities of objects that a trial made in place of such objects, and holds.
     """
 
@@ -94,6 +91,7 @@ class Groups:
         self.global_names: dict[int, str] = {}
         self.stand_ins: set[int] = set()
         self._found: set[type] = set()  # Classes whose names were looked up in this capture, and lead to them.
+        self.quick: dict[type, tuple[Group, Callable[[Any], bool]]] = {}
         self._plain: dict[Any, Group] = {}  # Lists and dicts, by type and by what else tells them apart.
 
     def of(self, value: Any) -> Group | None:
@@ -126,6 +124,7 @@ class Groups:
     def forget_found(self) -> None:
         """Look each class up again: a step may have replaced it in its module."""
         self._found.clear()
+        self.quick.clear()
 
     def _extra(self, value: Any) -> Any:
         """What tells two containers of a type apart besides their items."""

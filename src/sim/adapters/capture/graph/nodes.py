@@ -6,7 +6,7 @@ As long as that reference stays, the node can be reached from the root; only whe
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sim.adapters.capture.graph.groups import Group, Groups
@@ -17,6 +17,7 @@ from sim.adapters.capture.graph.tags import ROOT
 from sim.adapters.capture.graph.unsavable import UnsavableError
 
 Place = tuple[RowCells, int]  # A cell: its group, or the rows that it will be added with, and the index in these.
+_FEW = 16  # Up to here items are pushed one by one; the heap of free numbers may be large.
 
 
 class Nodes:
@@ -67,6 +68,14 @@ class Nodes:
             return number
         if id(value) in self.elsewhere:
             self.met.add(id(value))
+        quick = self.groups.quick.get(type(value))
+        if quick is not None and quick[1](value):
+            number, known = self._new_number(value), quick[0]
+            known.pending.append((number, value))
+            self.group_of[number] = known
+            if id(value) in self.groups.global_names:
+                self._name(number, value)
+            return number
         group = self.groups.of(value)
         if group is None:
             self.special.takes(value)
@@ -78,16 +87,24 @@ class Nodes:
         group.pending.append((number, value))
         self.group_of[number] = group
         if id(value) in self.groups.global_names:
-            name = self.groups.global_name_of(value)
-            if name is not None:
-                self.named[number] = name
-        content = self.groups.content_of(value) if isinstance(group.rows, ObjectRows) else None
+            self._name(number, value)
+        content = None
+        if isinstance(group.rows, ObjectRows):
+            content = self.groups.content_of(value)
+            if content is None and group.rows.by_names:
+                self.groups.quick[type(value)] = (group, group.rows.fits)
         if content is not None:
             inner = self.contents[number] = self._new_number(Content(value))
             self._set_parent(inner, number)
             content.pending.append((inner, value))
             self.group_of[inner] = content
         return number
+
+    def _name(self, number: int, value: Any) -> None:
+        """Note the name by which a module or class refers to a node, if one does."""
+        name = self.groups.global_name_of(value)
+        if name is not None:
+            self.named[number] = name
 
     def _new_number(self, value: Any) -> int:
         number = heapq.heappop(self.free) if self.free else len(self.objects)  # Without gaps, they are 0, 1, …
@@ -104,13 +121,20 @@ class Nodes:
         else:
             parents[number] = parent
 
-    def remove(self, number: int) -> Group | None:
-        """Remove a node; return its group, None for a special one."""
-        del self.numbers[id(self.objects.pop(number))]
-        self.contents.pop(number, None)
-        self.named.pop(number, None)
-        heapq.heappush(self.free, number)
-        return self.group_of.pop(number, None)
+    def remove(self, gone: Sequence[int]) -> list[Group | None]:
+        """Remove nodes; return the group of each, None for a special one."""
+        for address in map(id, map(self.objects.pop, gone)):
+            del self.numbers[address]
+        for held in (self.contents, self.named):
+            for number in held.keys() & gone if held else ():
+                del held[number]
+        if len(gone) > _FEW:
+            self.free.extend(gone)
+            heapq.heapify(self.free)
+        else:
+            for number in gone:
+                heapq.heappush(self.free, number)
+        return [self.group_of.pop(number, None) for number in gone]
 
     def forget_names(self) -> None:
         """Forget the names that refer to other objects now."""

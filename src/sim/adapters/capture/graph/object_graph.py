@@ -23,14 +23,14 @@ import numpy as np
 
 from sim.adapters.capture.graph.cells.cell_writer import CellWriter
 from sim.adapters.capture.graph.cells.changed_cells import CellsBefore, Spread, changed_places
-from sim.adapters.capture.graph.cells.new_rows import NewRows, insert_rows, remove_rows
+from sim.adapters.capture.graph.cells.new_rows import NewRows, exchange_rows, insert_rows, remove_rows
 from sim.adapters.capture.graph.groups import STRUCTURE, Group, Groups
 from sim.adapters.capture.graph.kinds.factory_rows import FactoryRows
 from sim.adapters.capture.graph.kinds.special_kinds import KINDS
 from sim.adapters.capture.graph.names.classes import ClassFinder
 from sim.adapters.capture.graph.nodes import Nodes
 from sim.adapters.capture.graph.objects_at_rest import ObjectsAtRest
-from sim.adapters.capture.graph.reach.lost_nodes import find_dead
+from sim.adapters.capture.graph.reach.lost_nodes import find_dead, is_many
 from sim.adapters.capture.graph.reach.paths import attribute_of_owner, path_of, path_of_owner
 from sim.adapters.capture.graph.reach.references import find_parents
 from sim.adapters.capture.graph.reach.stale_keys import ensure_changed_are_found, ensure_new_are_found
@@ -270,11 +270,11 @@ class ObjectGraph:
     def _settle_nodes(self) -> None:
         nodes = self.nodes
         self._encode_new()
-        self._insert_new()
         if nodes.has_lost_parent or nodes.lost:
             self._remove_unreachable()
             nodes.has_lost_parent = False
             nodes.lost.clear()
+        self._insert_new()
         for group in self.groups.ordered:
             if isinstance(group.rows, ObjectRows) and group.rows.has_dict_among(nodes.numbers):
                 raise self._dict_as_value(group)
@@ -374,22 +374,22 @@ class ObjectGraph:
     # --- what is no longer needed
 
     def _remove_unreachable(self) -> None:
-        nodes = self.nodes
-        dead = None if nodes.has_lost_parent else find_dead(nodes, self.values.edges)
+        nodes, dead = self.nodes, None
+        # Where many are new, such as the grid of a new episode, as many are gone.
+        if not (nodes.has_lost_parent or is_many(sum([len(rows.nodes) for rows in self._new]), nodes)):
+            self._insert_new()
+            dead = find_dead(nodes, self.values.edges)
         if dead is None:
-            nodes.parents = find_parents(nodes, self.values.edges)
-            dead = [number for number, parent in enumerate(nodes.parents) if parent < 0 and number in nodes.objects]
-        by_group: dict[int, list[int]] = {}
-        for number in dead:
-            group = nodes.remove(number)
+            parents = nodes.parents = find_parents(nodes, self.values.edges, self._new)
+            dead = [number for number, parent in enumerate(parents) if parent < 0 and number in nodes.objects]
+        by_group: dict[Group, list[int]] = {}
+        for number, group in zip(dead, nodes.remove(dead), strict=True):
             if group is None:
                 self.special.remove(number)
             else:
-                by_group.setdefault(id(group), []).append(number)
-        for group in self.groups.ordered:
-            gone = by_group.get(id(group))
-            if gone:
-                remove_rows(group, np.searchsorted(group.columns.nodes, np.array(gone)))
+                by_group.setdefault(group, []).append(number)
+        new, self._new = self._new, []
+        exchange_rows(new, by_group)
 
     def _clean_values(self) -> None:
         used = [group.columns.values[group.columns.tags == VALUE_TAG] for group in self.groups.ordered]

@@ -70,6 +70,14 @@ class GroupColumns:
         self.bind()
         self.nodes[...], self.lengths[...], self.tags[...], self.values[...] = nodes, lengths, tags, values
 
+    def ensure_room(self, row_count: int, cell_count: int) -> None:
+        """Have the tables grow as they would if they had so many rows and cells for a moment."""
+        if row_count > len(self._all[0]):
+            self._storage.resize(self.name, row_count)
+        if cell_count > len(self._all[2]):
+            self._storage.resize(self._cells, cell_count)
+        self.bind()
+
     def starts(self) -> Integers:
         """The index of each row's first cell."""
         starts: Integers = self.lengths.cumsum() - self.lengths

@@ -6,10 +6,10 @@ writes again, costs ten times as much.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import Any
 
-from sim.adapters.capture.survey import Layer, Structure, Surveyor
+from sim.adapters.capture.survey import Attribute, Layer, Structure, Surveyor
 from sim.adapters.interface.adapter_registry import NotCapturedError
 from sim.kernel.memory.quick_dicts import make_quick
 
@@ -30,6 +30,7 @@ def replaced_objects(
     whose value is an object of the graph.
     """
     found: dict[str, Any] = {}
+    replaced = set()
     for (layer, name), value in before.items():
         now = vars(objects[layer]).get(name, _GONE)
         if now is not value:
@@ -37,6 +38,7 @@ def replaced_objects(
             if value is not objects.get(full) or type(now) is not type(value) or is_node((layer, name)):
                 return {}
             found[full] = now
+            replaced.add((layer, name))
     if not found:
         return {}
     for one in found.values():
@@ -44,24 +46,33 @@ def replaced_objects(
     everything = [id(one) for one in objects.values()] + [id(one) for one in found.values()]
     if len(set(everything)) < len(everything):
         return {}
-    return found if all(_is_alike(layer, objects, found, surveyor) for layer in structure.layers) else {}
-
-
-def _is_alike(layer: Layer, objects: Mapping[str, Any], found: dict[str, Any], surveyor: Surveyor) -> bool:
-    """Return True if a survey would describe a layer as before, as far as the new objects are concerned."""
-    if layer.name in found:
-        holder = found[layer.name]
-        names = sorted(vars(holder))
-        return names == [one.name for one in layer.attributes] and all(
-            one.category in _SIMPLE and surveyor.is_as_before(holder, layer.name, one) for one in layer.attributes
-        )
-    holder = objects[layer.name]
-    for one in layer.attributes:
+    if not all(_holds_alike(layer, found[layer.name], surveyor) for layer in structure.layers if layer.name in found):
+        return {}
+    for layer, one in _references(structure, found):
         if one.category == "same" and one.detail in found:
-            return False
-        if f"{layer.name}.{one.name}" in found and not surveyor.is_as_before(holder, layer.name, one):
-            return False
-    return True
+            return {}
+        if (layer, one.name) in replaced and not surveyor.is_as_before(objects[layer], layer, one):
+            return {}
+    return found
+
+
+def _references(structure: Structure, new: Container[str]) -> list[tuple[str, Attribute]]:
+    """The attributes of layers that are not new, with their layers: those that refer to a layer."""
+    return [
+        (layer.name, one)
+        for layer in structure.layers
+        if layer.name not in new
+        for one in layer.attributes
+        if one.category in ("object", "same")
+    ]
+
+
+def _holds_alike(layer: Layer, holder: Any, surveyor: Surveyor) -> bool:
+    """Return True if a survey would describe a new object as it did the one before."""
+    names = sorted(vars(holder))
+    return names == [one.name for one in layer.attributes] and all(
+        one.category in _SIMPLE and surveyor.is_as_before(holder, layer.name, one) for one in layer.attributes
+    )
 
 
 def replaced_containers(

@@ -31,6 +31,8 @@ from typing import Any
 import attrs
 import numpy as np
 
+from sim.kernel.memory.made_code import note_made
+
 PLANS_MAX = 128  # Compiled functions that are kept; a change of the structure needs another one.
 
 
@@ -159,7 +161,7 @@ class StepPlan:
         for seeds, place in to.seeds:
             variables += [seeds, place]
         sizes = tuple(len(vars(layer.holder)) for layer in layers)
-        made = _maker(shape, sizes, "".join(memories), len(to.seeds), has_others=others is not None)
+        made = _maker(shape, sizes, "".join(memories), len(to.seeds), int(others is not None))
         self.look: Callable[[int], bool] = made(*variables)
         self._cells = dict(zip(self.look.__code__.co_freevars, self.look.__closure__ or (), strict=True))
 
@@ -183,9 +185,10 @@ class StepPlan:
 
 @functools.lru_cache(maxsize=PLANS_MAX)
 def _maker(
-    shape: tuple[Any, ...], sizes: tuple[int, ...], letters: str, seed_count: int, *, has_others: bool
+    shape: tuple[Any, ...], sizes: tuple[int, ...], letters: str, seed_count: int, other_count: int
 ) -> Callable[..., Callable[[int], bool]]:
     """A function that takes the variables and returns a function that looks at attributes of these names."""
+    note_made(_maker, (shape, sizes, letters, seed_count, other_count))
     parameters = [*(f"memory_{letter}" for letter in letters), "memory", "hot", "parts", "join", "steps_place"]
     parameters += ["write", "is_like", "others", "ndarray"]
     moving: list[str] = []
@@ -214,7 +217,7 @@ def _maker(
             parameters += [f"value{number}", f"dtype{number}", f"shape{number}", f"part{number}"]
             moving.append(f"value{number}")
             number += 1
-    if has_others:
+    if other_count:
         lines += ["if not others():", "    return False"]
     lines += ["memory_i[steps_place] = steps", "memory[hot] = join(parts)"]
     for one in range(seed_count):

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from sim.adapters.capture.graph.cells import cell_writer
+from sim.adapters.capture.graph import object_graph
+from sim.adapters.capture.graph.cells import cell_writer, new_rows
 from sim.adapters.find_adapter import adapt
 from sim.adapters.plain_object.adapter import fields
 from sim.kernel.memory import object_memory
@@ -51,7 +52,7 @@ class Game:
             unit.seen[chance.randrange(99)] = chance.choice([unit, 2.5, None])
             for key in list(unit.seen)[: chance.randrange(3)]:
                 unit.seen[key] = unit.seen.pop(key)
-        for _number in range(chance.randrange(4)):
+        for _number in range(chance.choice([0, 1, 2, 3, 30])):
             gone = self.units.pop(chance.randrange(len(self.units)))
             del self.by_number[gone.number]
             born = self.by_number[self.count] = Unit(self.count, chance)
@@ -91,6 +92,16 @@ def test_the_bytes_are_the_same(
             monkeypatch.setattr(object_memory, name, lambda: False)
         monkeypatch.setattr(object_memory, "_integer_reader", lambda: None)
         monkeypatch.setattr("sim.adapters.capture.graph.cells.changed_cells.pointers_are_known", lambda: False)
+    assert hashes() == expected
+
+
+def test_the_bytes_are_the_same_where_rows_come_and_go_one_after_the_other(
+    monkeypatch: pytest.MonkeyPatch, expected: list[int]
+) -> None:
+    monkeypatch.setattr(new_rows, "_FEW_ROWS", 0)
+    assert hashes() == expected
+    monkeypatch.undo()
+    monkeypatch.setattr(object_graph, "is_many", lambda *_: False)  # Each loss is followed by its references.
     assert hashes() == expected
 
 

@@ -24,7 +24,7 @@ from sim.adapters.capture.graph.values.value_pool import ValuePool
 from sim.kernel.memory.object_memory import float_bits, identities, integers, kinds_of
 
 _ATOMS = frozenset((int, float, str, bytes, bool, type(None)))
-_FEW = 128  # Up to here a plain loop is faster than NumPy's calls.
+_FEW = 320  # Up to here a plain loop is faster than NumPy's calls.
 _SINGLE_KINDS = {  # The tags of types by their identities; other objects may be nodes.
     id(int): INT, id(float): FLOAT, id(bool): TRUE, id(type(None)): NONE, id(str): VALUE_TAG, id(tuple): VALUE_TAG,
 }  # fmt: skip

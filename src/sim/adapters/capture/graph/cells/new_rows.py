@@ -6,7 +6,8 @@ copies as it has objects.
 
 from __future__ import annotations
 
-from itertools import chain
+from collections.abc import Mapping
+from itertools import accumulate, chain
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ from sim.adapters.capture.graph.cells.changed_cells import spliced, without
 from sim.adapters.capture.graph.groups import Group
 from sim.adapters.capture.graph.row_cells import LooseCells, RowCells
 from sim.adapters.capture.graph.storage import Integers, ranges, slices, with_pieces, without_ranges
+
+_FEW_ROWS = 512  # Up to here a loop over the rows is faster than the handful of NumPy calls.
 
 
 class NewRows(RowCells):
@@ -42,6 +45,11 @@ class NewRows(RowCells):
         """The node whose cell this is."""
         return self.nodes[self.row_of(place) if len(self.nodes) > 1 else 0]
 
+    def nodes_of(self, places: Integers) -> Integers:
+        """The nodes of these cells."""
+        nodes: Integers = np.array(self.nodes)[np.array(self.ends).searchsorted(places, "right")]
+        return nodes
+
 
 def _number(pending: tuple[int, Any]) -> int:
     return pending[0]
@@ -54,6 +62,26 @@ def insert_rows(new: list[NewRows]) -> None:
         by_group.setdefault(id(rows.group), []).append(rows)
     for mine in by_group.values():
         _insert(mine[0].group, mine)
+
+
+def exchange_rows(new: list[NewRows], gone: Mapping[Group, list[int]]) -> None:
+    """Put new rows into the columns of their groups, and remove those of some nodes, which may be new themselves.
+
+    gone: the numbers of the nodes of each group, ascending.
+    """
+    by_group: dict[Group, list[NewRows]] = {}
+    for rows in new:
+        by_group.setdefault(rows.group, []).append(rows)
+    for group, mine in by_group.items():
+        if group in gone and len(group.columns.nodes) <= _FEW_ROWS:
+            _exchange(group, mine, set(gone[group]))
+        else:
+            _insert(group, mine)
+            if group in gone:
+                remove_nodes(group, gone[group])
+    for group, numbers in gone.items():
+        if group not in by_group:
+            remove_nodes(group, numbers)
 
 
 def _insert(group: Group, new: list[NewRows]) -> None:
@@ -89,6 +117,44 @@ def _insert(group: Group, new: list[NewRows]) -> None:
     columns.replace(nodes_now, lengths_now, tags_now, with_pieces(columns.values, at_cells, values, cells))
     group.rows.insert(at, objects)
     group.set_flat(lengths_now.tolist(), flat_now)
+
+
+def _exchange(group: Group, new: list[NewRows], gone: set[int]) -> None:
+    """As _insert and remove_rows, in one pass over few rows."""
+    columns = group.columns
+    numbers, lengths = columns.nodes.tolist(), list(group.lengths)
+    objects, flat = list(group.rows.objects), list(group.flat)
+    for rows in new:
+        numbers += rows.nodes
+        lengths += rows.lengths
+        objects += rows.objects
+        flat += rows.flat
+    tags = b"".join([columns.tags.data, *[rows.columns.tag_memory for rows in new]])
+    values = b"".join([columns.values.data, *[rows.columns.int_memory for rows in new]])
+    columns.ensure_room(len(numbers), len(flat))
+    ends = list(accumulate(lengths))
+    kept = [row for row, number in enumerate(numbers) if number not in gone]
+    kept.sort(key=numbers.__getitem__)
+    lengths_now = [lengths[row] for row in kept]
+    cells = [(ends[row] - lengths[row], ends[row]) for row in kept]
+    flat_now: list[Any] = []
+    for first, last in cells:
+        flat_now += flat[first:last]
+    tags_now = b"".join([tags[first:last] for first, last in cells])
+    values_now = b"".join([values[8 * first : 8 * last] for first, last in cells])
+    columns.replace(
+        np.array([numbers[row] for row in kept], np.int64),
+        np.array(lengths_now, np.int64),
+        np.frombuffer(tags_now, np.uint8),
+        np.frombuffer(values_now, np.int64),
+    )
+    group.rows.set_objects([objects[row] for row in kept])
+    group.set_flat(lengths_now, tuple(flat_now))
+
+
+def remove_nodes(group: Group, gone: list[int]) -> None:
+    """Remove the rows of these nodes, which ascend."""
+    remove_rows(group, group.columns.nodes.searchsorted(gone))
 
 
 def remove_rows(group: Group, rows: Integers) -> None:

@@ -5,12 +5,14 @@ A name is "module:qualified name". The module of the subject's class is written 
 
 Reachable are only:
     1. classes and functions that were registered, because the user's own object refers to them;
-    2. those that are defined in an imported module of a package that a registered class comes from. The standard library
-       is never such a package. An imported name is not a definition: ``game:environ`` is not found.
+    2. those that are defined in an imported module of a package that a registered class comes from, or in a module of the
+       same folder that the module of the subject's class imports from. The standard library is never such a package. An
+       imported name is not a definition: ``game:environ`` is not found.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 import types
 from collections.abc import Mapping
@@ -49,6 +51,7 @@ class ClassFinder:
         self._packages: set[str] = set()
         self._is_new = False
         self.register(subject_class)
+        self._packages.update(_modules_beside(self.own_module))
 
     def registering(self, *, is_new: bool) -> None:
         """Register each class and function that is named from now on, or no further ones.
@@ -245,3 +248,28 @@ class ClassFinder:
             f"the {what} {module}.{qualname} cannot be found by this name",
             "keep it at the top level of its module under the name of its definition",
         )
+
+
+def _modules_beside(name: str) -> set[str]:
+    """The modules at the top level, in the same folder, from which a module at the top level has what it uses; theirs, too."""
+    folder = _folder_of(name)
+    if folder is None or "." in name:
+        return set()
+    found, waiting = set[str](), [name]
+    while waiting:
+        used = list(dict_of(sys.modules[waiting.pop()]).values())
+        names = {module_of(one) if isinstance(one, type) else str(dict_of(one).get("__name__")) for one in used
+                 if isinstance(one, type | types.ModuleType)}  # fmt: skip
+        beside = [one for one in sorted(names - found) if "." not in one and _folder_of(one) == folder]
+        found.update(beside)
+        waiting += beside
+    return found - sys.stdlib_module_names
+
+
+def _folder_of(name: str) -> str | None:
+    """The folder of an imported module that is a file; None for any other. No attribute is asked for."""
+    names = dict_of(sys.modules[name]) if issubclass(type(sys.modules.get(name)), types.ModuleType) else {}
+    file = names.get("__file__")
+    if not isinstance(file, str) or "__path__" in names:
+        return None
+    return os.path.dirname(os.path.abspath(file))  # noqa: PTH100, PTH120 - links are not followed

@@ -25,7 +25,7 @@ def find_dead(nodes: Nodes, edges: Edges) -> list[int] | None:
 
     edges: of the immutable values with nodes inside.
     """
-    parents, limit = nodes.parents, len(nodes.objects) // _SHARE
+    parents = nodes.parents
     doubtful, cells = set(nodes.lost), node_cells(nodes)
     for source, target in references_to(nodes, cells, doubtful, edges):  # Most have only moved inside a list or dict.
         if parents[target] == source:
@@ -34,7 +34,7 @@ def find_dead(nodes: Nodes, edges: Edges) -> list[int] | None:
     starts: dict[int, Integers] = {}
     while frontier:
         frontier = _add_descendants(nodes, edges, starts, doubtful, frontier, len(doubtful) + room)
-        if len(doubtful) > limit:
+        if is_many(len(doubtful), nodes):
             return None
         alive = _spread_life(nodes, cells, edges, doubtful)
         doubtful -= alive
@@ -44,6 +44,11 @@ def find_dead(nodes: Nodes, edges: Edges) -> list[int] | None:
     for number in dead:
         parents[number] = -1
     return dead
+
+
+def is_many(count: int, nodes: Nodes) -> bool:
+    """Return True for so many nodes in doubt that a walk over the complete graph is faster."""
+    return count > len(nodes.objects) // _SHARE
 
 
 def _add_descendants(

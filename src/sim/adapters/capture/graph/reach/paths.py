@@ -65,6 +65,20 @@ def path_of(nodes: Nodes, values: ValuePool, number: int) -> str:
     return "".join(reversed(steps))
 
 
+def chain_to(nodes: Nodes, value: Any) -> list[Any] | None:
+    """The objects from a root's value to a node, without it, by those that it was met from; None for what is no node."""
+    found = nodes.node_at(id(value))
+    if found is None:
+        return None
+    chain, number = list[Any](), nodes.parents[found[0]]
+    seen = {ROOT}
+    while number not in seen and 0 <= number < len(nodes.parents):
+        seen.add(number)
+        chain.append(nodes.objects[number])
+        number = nodes.parents[number]
+    return chain[::-1]
+
+
 def _step_to(nodes: Nodes, values: ValuePool, owner: int, number: int) -> str:
     group = nodes.group_of.get(owner)
     if group is None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
+from sim.adapters.capture.graph.cells.new_rows import NewRows
 from sim.adapters.capture.graph.groups import Group
 from sim.adapters.capture.graph.nodes import Nodes
 from sim.adapters.capture.graph.reach.reachable import find_reachable
@@ -15,17 +16,22 @@ from sim.adapters.capture.graph.tags import NODE_TAG, VALUE_TAG
 Edges = Mapping[int, tuple[int, ...]]  # Of values with nodes inside: these nodes, by the number of the value.
 
 
-def find_parents(nodes: Nodes, edges: Edges) -> list[int]:
-    """For each number a node that refers to it; -1 for what cannot be reached from the root."""
+def find_parents(nodes: Nodes, edges: Edges, new: Iterable[NewRows] = ()) -> list[int]:
+    """For each number a node that refers to it; -1 for what cannot be reached from the root.
+
+    new: rows that are not in the columns of their groups yet.
+    """
     sources, targets = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     more: dict[int, list[int]] = {one: list(found) for one, found in nodes.special.edges.items() if found}
     for number, inner in nodes.contents.items():
         more.setdefault(number, []).append(inner)
-    for group in nodes.groups.ordered:
+    groups: list[Group | NewRows] = [*nodes.groups.ordered, *new]
+    for group in groups:
         columns = group.columns
-        places = np.flatnonzero(columns.tags == NODE_TAG)
-        sources.append(group.owners()[places])
-        targets.append(columns.values[places])
+        places = (columns.tags == NODE_TAG).nonzero()[0]
+        if len(places):
+            sources.append(group.nodes_of(places))
+            targets.append(columns.values[places])
         for source, value in values_with_nodes(group, edges):
             more.setdefault(source, []).extend(edges[value])
     return find_reachable(len(nodes.parents), np.concatenate(sources), np.concatenate(targets), more)
@@ -64,7 +70,7 @@ def references_to(nodes: Nodes, cells: NodeCells, wanted: set[int], edges: Edges
             yield source, inner
 
 
-def values_with_nodes(group: Group, edges: Mapping[int, object]) -> Iterator[tuple[int, int]]:
+def values_with_nodes(group: Group | NewRows, edges: Mapping[int, object]) -> Iterator[tuple[int, int]]:
     """The cells of a group that hold one of these values, as (node, number of the value)."""
     if not edges:
         return

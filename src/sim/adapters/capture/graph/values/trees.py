@@ -12,6 +12,7 @@ import functools
 import inspect
 import logging
 import re
+import sys
 import types
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
@@ -43,6 +44,11 @@ _LARGE_INT = 1  # The type of MessagePack's extension for integers of more than 
 _ATOMS = frozenset((type(None), bool, int, float, str, bytes))
 _BASES: tuple[type, ...] = (str, bytes, int, float, complex)
 _NUMBERS = "biufcSUmM"  # The kinds of NumPy's scalars that are their bytes.
+_SCALARS: dict[type, str] = {  # Those that lie in memory as they are written, and nearly all that a game holds.
+    one: np.dtype(one).newbyteorder("<").str for one in (
+        np.bool_, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64, np.float32, np.float64,
+    ) if sys.byteorder == "little"
+}  # fmt: skip
 _DTYPE_TEXT = re.compile(r"[<>|=][biufcSUmMOV]\d{0,9}(\[\w{1,20}\])?")  # NumPy itself would parse far more.
 DEPTH_MAX = 200  # Tuples inside tuples: Python itself gives up at 1,000.
 
@@ -138,6 +144,8 @@ class TreeEncoder:
         if named is not None:
             self.used.add(named)
             return ["k", named]
+        if kind in _SCALARS:
+            return ["n", _SCALARS[kind], value.tobytes()]
         made = self._of_python(value, kind, edges, depth)
         if made is None:
             made = self._of_types(value, kind, edges, depth)

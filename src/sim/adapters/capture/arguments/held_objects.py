@@ -1,0 +1,39 @@
+"""What a captured object holds, as it was captured last."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from sim.adapters.capture.graph.object_graph import ObjectGraph
+from sim.adapters.capture.graph.reach.paths import chain_to
+from sim.adapters.capture.known_objects import Place
+
+
+class HeldObjects:
+    """See object_values.Holder.
+
+    Attributes:
+        finder: finds the classes of the objects.
+    """
+
+    def __init__(
+        self, graph: ObjectGraph, constants: Mapping[int, int], layers: Mapping[str, Any], elsewhere: Iterable[Place]
+    ) -> None:
+        """constants: the identities of what large containers hold. layers, elsewhere: what has fields of its own."""
+        self.finder = graph.finder
+        self._graph, self._constants = graph, constants
+        self._apart = [*layers.values(), *(attributes.get(name) for _, attributes, name in elsewhere)]
+
+    def holds_any(self, addresses: set[int]) -> bool | None:
+        """Return True for the identity of a mutable value in the object, or several of them, None if that is not known."""
+        held = (self._constants, self._graph.nodes.numbers)
+        if any(id(one) in addresses for one in self._apart) or any(
+            one in numbers for numbers in held for one in addresses
+        ):
+            return True
+        return None if self._graph.is_forgotten else False
+
+    def leading_to(self, value: Any) -> list[Any]:
+        """Objects that lead from the object's attributes to a mutable value in it, as far as they are known."""
+        return chain_to(self._graph.nodes, value) or []

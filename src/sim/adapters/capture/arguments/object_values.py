@@ -1,0 +1,203 @@
+"""Write arguments that are objects: of the user's classes, of an enum, dates, and what the recorded object holds itself.
+
+Forms, besides those of values.py:
+
+    ["G", tree]                        an immutable value as the graph of objects writes it (trees.py): a member of an enum, a date
+    ["T", class, item, ...]            a named tuple with objects in it
+    ["U", key, count, ...]             a Counter
+    ["O", class, [names], value, ...]  a new object, by its attributes; none of its code runs when it is made again
+    ["P", ["a", name], ["i", 3], ...]  an object that the recorded one holds, by the steps to it (places.py)
+"""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Collection, Mapping
+from typing import Any, Protocol
+
+from sim.adapters.capture.arguments.places import Step, leads_to, steps_to, value_at
+from sim.adapters.capture.graph.attribute_setters import set_attributes
+from sim.adapters.capture.graph.names.classes import ClassFinder
+from sim.adapters.capture.graph.names.python_class import base_of, in_order, make_shell
+from sim.adapters.capture.graph.rows import names_of, read_slowly
+from sim.adapters.capture.graph.unsavable import UnsavableError
+from sim.adapters.capture.graph.values.trees import TreeDecoder, TreeEncoder, pack, unpack
+from sim.adapters.capture.rng_state import is_generator
+from sim.adapters.capture.values import NotPlainError, ValueDecoder, ValueEncoder, is_array
+
+_CONTAINERS: tuple[type, ...] = (list, dict, set, deque, OrderedDict, defaultdict, Counter, bytearray)
+_ADVICE = "pass an index, a name or a number in its place"
+
+
+class Holder(Protocol):
+    """What the recorded object holds, as it was captured last."""
+
+    def holds_any(self, addresses: set[int]) -> bool | None:
+        """Return True for the identity of a mutable value in the object, or several of them, None if that is not known."""
+
+    def leading_to(self, value: Any) -> list[Any]:
+        """Objects that lead from the object's attributes to a mutable value in it, as far as they are known."""
+
+
+class ObjectValues:
+    """See OtherValues."""
+
+    def __init__(
+        self,
+        finder: ClassFinder,
+        subject: Any = None,
+        holder: Holder | None = None,
+        *,
+        ignored: Collection[str] = (),
+        has_changes: bool = False,
+        before: Mapping[str, Any] | None = None,
+    ) -> None:
+        """finder: of the classes. subject: the recorded object, whose parts are written by the steps to them.
+
+        holder: of what the subject holds. ignored: attributes that are left out, as Class.attribute. has_changes: attributes
+        of the subject were assigned from outside since the step before. before: all of them as that step left them; None
+        if they are not known.
+        """
+        self._finder, self._subject, self._holder = finder, subject, holder
+        self._ignored, self._has_changes, self._before = ignored, has_changes, before
+        self._trees = TreeEncoder(_NoNodes(), finder)
+
+    def of_changes(self) -> ObjectValues:
+        """The same for the values that were assigned: a replay takes the steps to them in the state after the step before."""
+        return _OfChanges(
+            self._finder, self._subject, self._holder, ignored=self._ignored, has_changes=True, before=self._before
+        )
+
+    # --- to forms
+
+    def hold_any(self, addresses: set[int]) -> bool:
+        """Return True if the subject holds any mutable value with one of these identities now."""
+        if self._holder is None:
+            return False
+        held = self._holder.holds_any(addresses)
+        return leads_to(self._subject, addresses) if held is None or (not held and self._has_changes) else held
+
+    def place(self, value: Any, path: str, encoder: ValueEncoder, depth: int) -> Any:
+        """The form of an immutable value, or the steps to a part of the subject; None for any other value.
+
+        Raises NotPlainError for a value that cannot be saved, and for a part to which no steps lead.
+        """
+        is_container = type(value) in _CONTAINERS or is_array(value) or is_generator(value)
+        if not is_container:
+            try:
+                return ["G", pack(self._trees.tree(value, []))]
+            except _NodeMetError:
+                pass
+            except UnsavableError as error:
+                raise NotPlainError(path, value, str(error)) from None
+        if self._holder is None or isinstance(value, tuple):
+            return None
+        try:
+            steps = self._steps_to(value, self._holder, is_container=is_container)
+        except UnsavableError as error:
+            raise NotPlainError(path, value, str(error)) from None
+        return None if steps is None else ["P", *([kind, encoder.tree(one, path, depth + 1)] for kind, one in steps)]
+
+    def _steps_to(self, value: Any, holder: Holder, *, is_container: bool) -> list[Step] | None:  # noqa: ARG002 - see below
+        """The steps to a value that the subject holds; None for one that is to be written whole. Raises UnsavableError."""
+        held = value is self._subject or holder.holds_any({id(value)})
+        if held is False and not self._has_changes:
+            return None
+        steps = steps_to(self._subject, value, holder.leading_to(value) if held else [])
+        if steps is None and (held or leads_to(self._subject, {id(value)})):
+            raise UnsavableError("no attributes, items and keys of the recorded object lead to it", _ADVICE)
+        return steps
+
+    def tree(self, value: Any, path: str, encoder: ValueEncoder, depth: int) -> Any:
+        """The form of a mutable value, or of one with mutable ones in it. Raises NotPlainError."""
+        cls = type(value)
+        try:
+            if cls is Counter:
+                encoder.enter(value)
+                return ["U", *encoder.pairs(value, path, depth)]
+            if isinstance(value, tuple) and not getattr(value, "__dict__", None):
+                items = [encoder.tree(one, f"{path}[{place}]", depth + 1) for place, one in enumerate(value)]
+                return ["T", self._finder.name_of(cls), *items]
+            if base_of(cls) is object and not isinstance(value, type):
+                return self._object(value, path, encoder, depth)
+        except UnsavableError as error:
+            raise NotPlainError(path, value, str(error)) from None
+        raise NotPlainError(path, value)
+
+    def _object(self, value: Any, path: str, encoder: ValueEncoder, depth: int) -> Any:
+        cls = type(value)
+        name = self._finder.name_of(cls)
+        attributes = in_order(cls, [one for one in names_of(value) if f"{cls.__name__}.{one}" not in self._ignored])
+        encoder.enter(value)
+        parts = zip(attributes, read_slowly(value, attributes), strict=True)
+        return ["O", name, attributes, *(encoder.tree(part, f"{path}.{one}", depth + 1) for one, part in parts)]
+
+    # --- from forms
+
+    def value(self, tree: list[Any], decoder: ValueDecoder) -> Any:
+        """The value of a form. Raises ValueError, TypeError, LookupError."""
+        match tree:
+            case ["G", bytes(content)]:
+                return TreeDecoder(self._finder, {}, _no_node).of(unpack(content))
+            case ["T", str(name), *items]:
+                cls = self._finder.find(name)
+                if not issubclass(cls, tuple):
+                    raise TypeError(f"expected a class derived from tuple, got {name}")
+                return tuple.__new__(cls, map(decoder.value, items))
+            case ["U", *pairs]:
+                return decoder.fill_pairs(Counter(), pairs)
+            case ["O", str(name), list(names), *items] if all(isinstance(one, str) for one in names):
+                made = decoder.enter(make_shell(self._finder.find(name)))
+                set_attributes(made, names, [decoder.value(item) for item in items])
+                return made
+            case ["P", *steps]:
+                return value_at(self._subject, [_step(one, decoder) for one in steps])
+        raise ValueError(f"expected a value of a call, got {str(tree)[:40]}")
+
+
+class _OfChanges(ObjectValues):
+    """Of what was assigned from outside: in a replay, the steps lead through the attributes before."""
+
+    def _steps_to(self, value: Any, holder: Holder, *, is_container: bool) -> list[Step] | None:
+        held = value is self._subject or holder.holds_any({id(value)})
+        if held is False or (held is None and is_container):
+            return None
+        leading = holder.leading_to(value) if held else []
+        steps = None if self._before is None else steps_to(self._subject, value, leading, self._before)
+        if steps is None and (is_array(value) or is_generator(value)):
+            return None  # It has a field of its own, so what was assigned there just now counts as held.
+        if steps is None:
+            raise UnsavableError("what leads to it may have been assigned from outside since the last step", _ADVICE)
+        return steps
+
+
+class _NodeMetError(Exception):
+    """A mutable object, which is no immutable value."""
+
+
+class _NoNodes:
+    """Numbers of nodes for values in which there may be none."""
+
+    def number_of(self, value: Any) -> int:
+        """Raises _NodeMetError."""
+        raise _NodeMetError(value)
+
+    def node_at(self, address: int) -> tuple[int, Any] | None:
+        """None: nothing is a node."""
+        del address
+        return None
+
+
+def _no_node(number: int) -> Any:
+    raise ValueError(f"expected a value without objects, got the number {number} of one")
+
+
+def _step(plain: Any, decoder: ValueDecoder) -> Step:
+    match plain:
+        case ["a", str(name)]:
+            return "a", name
+        case ["i", int(place)]:
+            return "i", place
+        case ["k", key]:
+            return "k", decoder.value(key)
+    raise ValueError(f"expected a step to an object, got {str(plain)[:40]}")

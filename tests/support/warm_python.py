@@ -1,0 +1,106 @@
+"""Modules that the product runs in interpreters of their own, run in copies of an interpreter that has imported them.
+
+Most of what such a process takes are its imports. ``WarmProcess`` stands in for ``subprocess.Popen``: a copy has its own
+arguments, variables, folder and streams, is a child of this process, and runs the module as ``python -P -m`` does. It
+has the variables that decide at the start of an interpreter, as a hash seed: for others one is started as ever.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import platform
+import re
+import socket
+import subprocess
+import sys
+import threading
+from collections import Counter
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+# Read by the interpreter or by libraries when they start: a copy has those of the interpreter that it is a copy of.
+READ_AT_START = re.compile(r"PYTHON(?!PATH$)|LD_|NPY_|OPENBLAS|OMP_|MKL_|NUMBA_|MALLOC_|GLIBC_|LANG|LC_|TZ$")
+WANTED_MIN = 3  # Processes with the same such variables, from which on they are copies: a start takes as long as one.
+SERVERS_MAX = 2  # Each has 60 MB.
+
+Key = tuple[tuple[str, str], ...]
+
+_wanted: Counter[Key] = Counter()
+_servers: dict[Key, tuple[socket.socket, subprocess.Popen[bytes]]] = {}
+_lock = threading.Lock()
+_owner = os.getpid()
+
+
+class WarmProcess(subprocess.Popen[bytes]):
+    """A process that runs a module of the product, without its imports where that makes no difference."""
+
+    def _execute_child(self, args: Any, *rest: Any) -> None:
+        """Have the copy made. The arguments are those of subprocess.Popen, in its order."""
+        folder, variables, pipes, is_own_session = rest[4], rest[5], rest[9:15], rest[-2]
+        server = _server(variables) if _can_be_copy(args, folder) else None
+        streams = [own if given == -1 else given for own, given in enumerate((pipes[0], pipes[3], pipes[5]))]
+        request = [args[3:], variables, str(folder or Path.cwd()), is_own_session]
+        if server is None or not (copy := _copy(server, request, streams)):
+            super()._execute_child(args, *rest)  # type: ignore[misc]
+            return
+        self.pid = copy
+        self._child_created = True
+        self._close_pipe_fds(*pipes)  # type: ignore[attr-defined]
+
+
+# In place of the module subprocess, where the product starts interpreters.
+STAND_IN = SimpleNamespace(Popen=WarmProcess, PIPE=subprocess.PIPE, TimeoutExpired=subprocess.TimeoutExpired)
+
+
+def start_wanted() -> None:
+    """Start the interpreters that earlier calls wanted. In the main thread: a child ends with the thread that started it."""
+    for key, count in _wanted.items():
+        if count < WANTED_MIN or key in _servers or len(_servers) == SERVERS_MAX or os.getpid() != _owner:
+            continue
+        others = {name: value for name, value in os.environ.items() if not READ_AT_START.match(name)}
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            process = subprocess.Popen(
+                [sys.executable, "-P", Path(__file__).with_name("warm_python_server.py"), str(theirs.fileno())],
+                env=others | dict(key) | {"PYTHONPATH": str(Path(__file__).parent)},
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+            )
+        _servers[key] = ours, process
+        atexit.register(_end, ours, process)
+
+
+def _can_be_copy(args: list[str], folder: str | None) -> bool:
+    return (
+        platform.machine() == "x86_64"
+        and os.getpid() == _owner
+        and args[:3] == [sys.executable, "-P", "-m"]
+        and (folder is None or Path(folder).is_dir())
+    )
+
+
+def _server(variables: dict[str, str]) -> socket.socket | None:
+    """Return the connection to the interpreter with these variables; None if there is none."""
+    key = tuple(sorted(item for item in variables.items() if READ_AT_START.match(item[0])))
+    _wanted[key] += 1
+    return _servers[key][0] if key in _servers else None
+
+
+def _copy(server: socket.socket, request: list[Any], streams: list[int]) -> int:
+    """Have a copy made and return its number; 0 if the interpreter has ended, as it does where it cannot be copied."""
+    with _lock:
+        try:
+            socket.send_fds(server, [json.dumps(request).encode()], streams)
+        except BrokenPipeError:
+            return 0
+        return int(server.recv(32) or 0)
+
+
+def _end(connection: socket.socket, process: subprocess.Popen[bytes]) -> None:
+    """Let an interpreter end, with the process that asked it alone."""
+    if os.getpid() == _owner:
+        connection.close()
+        process.wait()
