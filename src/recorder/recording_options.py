@@ -228,7 +228,7 @@ class RecordingOptions:
             object.__setattr__(self, "sync", SyncRule(*parse_sync(usual)))
         elif self.durability == "none" and (self.sync_each_block or self.sync_interval_s is not None):
             sync = "block" if self.sync_each_block else f"{self.sync_interval_s:g}s"
-            raise ValueError(f'sync={sync!r} with durability="none", which never syncs')
+            raise ValueError(f'sync={sync!r} with durability="none", which never syncs: give one of them')
         for name in ("seek_budget_ms", "keyframe_after_ms"):
             if getattr(self, name) is not None and self.deterministic:
                 raise ValueError(

@@ -194,7 +194,10 @@ def test_inputs_are_of_any_kind(replay: Replay) -> None:
     assert "the step got grass" in "".join(replay("fed:Fed", "--inputs", "in.jsonl", "--ticks", "12")[1:])
     Path("in.jsonl").write_text('{"tick": 3, "inputs": 1}\n{"tick": 3, "inputs": [1]}\n')
     code, _, output = replay("fed:Fed", "--inputs", "in.jsonl")
-    assert (code, output) == (2, "error: in.jsonl, line 2: tick 3 has inputs already, and only lists add up\n")
+    assert (code, output) == (
+        2,
+        "error: in.jsonl, line 2: tick 3 has inputs already, and only lists add up: give one line for each tick\n",
+    )
     for line in ('{"tick": 3}', '{"tick": 0, "inputs": 1}', '{"tick": 3, "inputs": 1, "more": 2}', "7"):
         Path("in.jsonl").write_text(f"{line}\n")
         code, _, output = replay("fed:Fed", "--inputs", "in.jsonl")

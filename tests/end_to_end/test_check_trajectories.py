@@ -70,6 +70,23 @@ class Called:
     def add(self, number):
         self.last += number
 
+class Stateful:                                     # its .state is its own affair
+    def __init__(self):
+        self.state = {"x": 0}
+
+    def step(self, inputs):
+        self.state["x"] += inputs
+
+class Stamped:
+    made = 0
+
+    def __init__(self):
+        Stamped.made += 1
+        self.number, self.x = Stamped.made // 3, 0  # two instances that are made at once are equal
+
+    def step(self, inputs):
+        self.x += inputs
+
 class Sensor:
     def __init__(self):
         self.noise = np.random.default_rng(9)
@@ -186,6 +203,29 @@ def test_a_run_that_another_process_cannot_make_is_said_not_to_be_compared(repla
     code, printed = replay("tried:Called", "--inputs", "run.tape")
     assert code == 0
     assert "no run in a fresh process was compared: " in printed
+
+
+def test_an_object_with_a_state_of_its_own_is_run_in_a_fresh_process(replay: Replay) -> None:
+    """An attribute of this name makes no simulation of it."""
+    tried = importlib.import_module("tried")
+    with recorder.record(tried.Stateful(), "run.tape", trial_ms=0, quiet=True) as game:
+        for _ in range(8):
+            game.step(1)
+    code, printed = replay("tried:Stateful", "--inputs", "run.tape")
+    assert code == 0
+    assert "1 trajectory of 8 ticks, repeated, loaded and recorded: the same states and results" in printed
+
+
+def test_being_saved_is_not_blamed_for_an_instance_that_begins_otherwise(replay: Replay) -> None:
+    """The one with a recorder differs before it was saved: its constructor counts the instances."""
+    tried = importlib.import_module("tried")
+    with recorder.record(tried.Stamped(), "run.tape", trial_ms=0, quiet=True) as game:
+        for _ in range(8):
+            game.step(1)
+    code, printed = replay("tried:Stamped", "--inputs", "run.tape")
+    assert code == 1
+    assert "recorder attached: differs for 1 of 1 seed: two new instances differ at once; possible: " in printed
+    assert "being saved" not in printed
 
 
 @pytest.mark.seldom(0.4)

@@ -128,7 +128,7 @@ def test_what_a_step_changed(capsys: pytest.CaptureFixture[str]) -> None:
     ]
     assert facts["fields"] == []
     assert run(replayer.commands.main.main, "seek run.tape --tick 0 --changes") == 2
-    assert capsys.readouterr().err == "error: --changes: no step led to tick 0\n"
+    assert capsys.readouterr().err == "error: --changes: no step led to tick 0: choose a later tick\n"
 
 
 def test_values_as_json(capsys: pytest.CaptureFixture[str]) -> None:

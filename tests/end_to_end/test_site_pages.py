@@ -22,7 +22,8 @@ sys.path.append(str(ROOT / "tools/site"))
 
 from api_parts import example_of, public_names
 from command_parts import PROGRAMS, commands_of
-from message_parts import all_messages, templates, unresolved
+from message_index import message_index
+from message_parts import templates, unresolved
 
 DOCS = ROOT / "docs"
 ROOT_PAGES = [ROOT / name for name in ("README.md", "SPEC.md", "CHANGELOG.md", "CONTRIBUTING.md")]
@@ -179,7 +180,7 @@ PASSED_ON = {
 
 def test_every_message_of_the_source_is_in_the_list() -> None:
     """Of the classes that users see; none is lost, and none of them has a line break."""
-    listed = all_messages()
+    listed = message_index()
     assert listed.count("\n- `") > 1400
     assert "- `no tape was named, and there is none in …/; …` (UsageError)" in listed
     assert "- `there is no …; there are …` (ExpressionError)" in listed, "made by a function"

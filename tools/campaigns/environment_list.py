@@ -134,6 +134,11 @@ def _new_world() -> Any:
     return NewWorld(gymnasium.make("BipedalWalker-v3"))
 
 
+def _battle() -> Any:
+    """MAgent's battle on a small map; its game is an object of C++."""
+    return importlib.import_module("magent2.environments.battle_v4").parallel_env(map_size=16, max_cycles=60)
+
+
 def _open_spiel(game: str) -> Entry:
     def make() -> Any:
         pyspiel: Any = importlib.import_module("pyspiel")
@@ -188,6 +193,12 @@ ENTRIES: tuple[Entry, ...] = (
         package="pybullet_envs_gymnasium",
         skipped=frozenset({"_client", "physicsClientId", "_pid"}),  # The numbers of a connection and of a process.
     ),
+    *_gymnasium("gymnasium_2048/TwentyFortyEight-v0", package="gymnasium_2048"),
+    *_gymnasium("tetris_gymnasium/Tetris", package="tetris_gymnasium.envs.tetris"),
+    *_gymnasium("Foraging-8x8-2p-3f-v3", package="lbforaging"),
+    *_gymnasium("rware-tiny-2ag-v2", package="rware"),
+    *_gymnasium("popgym-ConcentrationEasy-v0", "popgym-MineSweeperEasy-v0", package="popgym"),
+    Entry("magent2/battle_v4:parallel", "parallel", "magent2", _battle, _CHECKED),
     *_pettingzoo(
         "classic.tictactoe_v3",
         "classic.connect_four_v3",

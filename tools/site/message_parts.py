@@ -16,6 +16,7 @@ SOURCE = Path(__file__).parents[2] / "src"
 WRAPPERS = {"str", "plain_text", "page_text", "visible"}  # They return their argument, as it can be shown.
 PASSED_ON = ("error)", "error.", "strerror", "super().__init__", "['error']")  # In the source of a call.
 DEPTH_MAX = 3  # Of names and functions between an exception and its text.
+FILE = "(file)"  # A name of each scope that no code can have: the file that it is of.
 WORDS_MIN = 3  # Shorter ones say nothing without their place.
 AREAS = {  # By the beginning of the path; the first that fits.
     "Scenarios and worlds": ("sim/scenario", "sim/worlds", "recorder/scenarios", "sim/kernel/registry"),
@@ -57,21 +58,6 @@ AREAS = {  # By the beginning of the path; the first that fits.
 }
 
 
-def all_messages() -> str:
-    """Return a list of all messages by area, each with the class of its exception."""
-    by_area: dict[str, set[tuple[str, str]]] = defaultdict(set)
-    for path, kind, text in messages():
-        by_area[area_of(path)].add((text, kind))
-    parts = []
-    for area in AREAS:
-        lines = [
-            f"- `{_as_code(text)}` ({kind})"
-            for text, kind in sorted(by_area[area], key=lambda one: one[0].lstrip("…").casefold())
-        ]
-        parts.append(f"### {area}\n\n" + "\n".join(lines))
-    return "\n\n".join(parts)
-
-
 def area_of(path: str) -> str:
     """Return the area of a file of src."""
     return next(area for area, begins in AREAS.items() if path.startswith(begins))
@@ -84,7 +70,7 @@ def messages() -> tuple[tuple[str, str, str], ...]:
     for name, tree in _trees().items():
         for call, kind, scope in _calls_of(name):
             found += [(name, _shown_kind(kind, call), text) for text in _texts(call, scope) if _is_sentence(text)]
-        found += [(name, kind, text) for kind, text in _own_texts(tree) if _is_sentence(text)]
+        found += [(name, kind, text) for kind, text in _own_texts(tree, _scope_of(name)) if _is_sentence(text)]
     return tuple(found)
 
 
@@ -116,12 +102,17 @@ Scope = Mapping[str, Sequence[ast.expr]]  # The values that are assigned to each
 
 @cache
 def _calls_of(name: str) -> tuple[tuple[ast.Call, str, Scope], ...]:
-    return tuple(_raising_calls(_trees()[name]))
+    return tuple(_raising_calls(_trees()[name], _scope_of(name)))
 
 
-def _raising_calls(tree: ast.Module) -> Iterator[tuple[ast.Call, str, Scope]]:
+def _scope_of(name: str) -> Scope:
+    """The names of a module, and its file: a function whose name begins with _ is looked up in its own file alone."""
+    return {**_assigned(_trees()[name]), FILE: [ast.Constant(name)]}
+
+
+def _raising_calls(tree: ast.Module, module: Scope) -> Iterator[tuple[ast.Call, str, Scope]]:
     """The calls that make an exception or a warning, with its class, and the names around each."""
-    stack: list[tuple[ast.AST, str, Scope]] = [(tree, "", _assigned(tree))]
+    stack: list[tuple[ast.AST, str, Scope]] = [(tree, "", module)]
     while stack:
         node, kind_around, scope = stack.pop()
         if isinstance(node, ast.ClassDef):
@@ -153,13 +144,13 @@ def _assigned(owner: ast.Module | ast.FunctionDef) -> dict[str, list[ast.expr]]:
     return dict(found)
 
 
-def _own_texts(tree: ast.Module) -> Iterator[tuple[str, str]]:
+def _own_texts(tree: ast.Module, module: Scope) -> Iterator[tuple[str, str]]:
     """The class and the texts of exceptions that make their text from their attributes."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef) and node.name.endswith(("Error", "Warning")):
             for method in node.body:
                 if isinstance(method, ast.FunctionDef) and method.name == "__str__":
-                    scope = _assigned(method)
+                    scope = {FILE: module[FILE], **_assigned(method)}
                     for one in ast.walk(method):
                         if isinstance(one, ast.Return) and one.value is not None:
                             yield from ((node.name, text) for text in _variants(one.value, scope))
@@ -169,8 +160,8 @@ def _own_texts(tree: ast.Module) -> Iterator[tuple[str, str]]:
 def _returned() -> dict[str, list[tuple[ast.expr, Scope]]]:
     """What each function of the source returns, by its name, and what each constant of a module is."""
     found: dict[str, list[tuple[ast.expr, Scope]]] = defaultdict(list)
-    for tree in _trees().values():
-        module = _assigned(tree)
+    for path, tree in _trees().items():
+        module = _scope_of(path)
         for name, values in module.items():
             if name.isupper():
                 found[name] += [(value, module) for value in values]
@@ -178,7 +169,7 @@ def _returned() -> dict[str, list[tuple[ast.expr, Scope]]]:
             if isinstance(node, ast.FunctionDef):
                 scope = {**module, **_assigned(node)}
                 returns = [one.value for one in ast.walk(node) if isinstance(one, ast.Return) and one.value is not None]
-                found[node.name] += [(value, scope) for value in returns]
+                found[_key(node.name, scope)] += [(value, scope) for value in returns]
     return dict(found)
 
 
@@ -225,8 +216,13 @@ def _variants(  # noqa: PLR0912 - a case for each kind of expression
             for argument in node.args:
                 yield from _variants(argument, scope, depth)
         case ast.Call() if depth:
-            for value, around in _returned().get(_last_name(node.func), ()):
+            for value, around in _returned().get(_key(_last_name(node.func), scope), ()):
                 yield from _variants(value, around, depth - 1)
+
+
+def _key(function: str, scope: Scope) -> str:
+    """The key of a function's texts: with its file, if its name is private."""
+    return f"{ast.unparse(scope[FILE][0])} {function}" if function.startswith("_") and FILE in scope else function
 
 
 def _is_sentence(text: str) -> bool:

@@ -19,7 +19,7 @@ from mkdocs.structure.files import File  # noqa: E402 - only the environment of 
 
 from api_parts import members_of  # noqa: E402
 from command_parts import commands_of  # noqa: E402
-from message_parts import all_messages  # noqa: E402
+from message_index import message_index  # noqa: E402
 
 ROOT_PAGES = {
     "index.md": "README.md",
@@ -28,7 +28,7 @@ ROOT_PAGES = {
     "CONTRIBUTING.md": "CONTRIBUTING.md",
 }
 OWN_FILES = {"site.css": "tools/site/site.css"}
-PARTS: dict[str, Callable[..., str]] = {"commands": commands_of, "api": members_of, "messages": all_messages}
+PARTS: dict[str, Callable[..., str]] = {"commands": commands_of, "api": members_of, "messages": message_index}
 
 _LINK = re.compile(r"\[([^\]]*)\]\(([^)\s#:]+)(#[^)\s]*)?\)")
 _PART = re.compile(r"^<!-- site: (\w+) ?(.*?) -->$", re.MULTILINE)

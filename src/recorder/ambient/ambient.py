@@ -107,7 +107,8 @@ class Ambient:
     def _put_iterator(self, path: Path) -> None:
         """An iterator cannot be set back, only replaced. Others that hold the same iterator keep the old one."""
         holder = self.objects.get(path[:-1])
-        if holder is None or position_of(self.objects[path]) == self.leaves.get(path):
+        is_there = holder is not None and child_of(holder, path[-1]) is self.objects[path]
+        if holder is None or (is_there and position_of(self.objects[path]) == self.leaves.get(path)):
             return
         if path[-1][0] in ("global", "class", "attribute", "function attribute", "item"):
             set_child(holder, path[-1], self._iterator_at(path))
@@ -120,6 +121,17 @@ class Ambient:
             if inner in self.iterators:
                 held[index] = self._iterator_at(inner)
         return parts.built(held)
+
+
+def child_of(holder: Any, step: Step) -> Any:
+    """What one of the names of a holder leads to; ABSENT for none, and for a place that cannot be read."""
+    kind, name = step
+    if kind == "item":
+        try:
+            return holder[name]
+        except (LookupError, TypeError):
+            return ABSENT
+    return (getattr(holder, "__dict__", None) or {}).get(name, ABSENT)
 
 
 def set_child(holder: Any, step: Step, value: Any) -> None:

@@ -191,7 +191,10 @@ def _broken_aliases(live: Ambient, copy: Ambient) -> list[Candidate]:
                     if one is live
                     else "two objects in the live run, one after the load"
                 )
-            candidates.append(Candidate(f"{name_of(first)} and {name_of(path)}", "alias", how, (first, path)))
+            # Names that lead to the second object as well: they are joined, or are separate, together.
+            same = (name for name, base_name in other.aliases.items() if base_name == path and one is live)
+            further = (name for name in same if one.aliases.get(name) == first)
+            candidates.append(Candidate(f"{name_of(first)} and {name_of(path)}", "alias", how, (first, path, *further)))
     return candidates
 
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import weakref
 from collections import deque
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
 import numpy as np
 
 from recorder.ambient.ambient import ABSENT, INSTANCE, Ambient, Path, set_child
+from recorder.ambient.ambient_diff import Candidate
 from recorder.ambient.value_kinds import kind_of, put_content
 from sim.kernel.state import State
 
@@ -21,6 +23,25 @@ _IN_PLACE = {
     *("dict", "list", "set", "deque", "bytearray", "array", "generator", "bit generator", "random", "object"),
     *("weak set", "weak dict"),
 }
+
+
+def give_values(live: Ambient, copy: Ambient, copy_state: State, candidates: Sequence[Candidate]) -> None:
+    """Give a copy, and its surroundings, the values of the live run at the paths of these candidates."""
+    paths = [path for candidate in candidates for path in candidate.paths]
+    surroundings = [path for path in paths if path[0][0] != INSTANCE]
+    if surroundings:
+        live.put_back(surroundings)
+    transplant = Transplant(live, copy, copy_state)
+    for candidate in candidates:
+        if candidate.kind != "alias":
+            for path in candidate.paths:
+                if path[0][0] == INSTANCE:
+                    transplant.give(path)
+    for candidate in candidates:
+        if candidate.kind == "alias":
+            first, *others = candidate.paths
+            for path in others:
+                transplant.join(first, path)
 
 
 class Transplant:

@@ -163,7 +163,7 @@ def _named(scenarios: Sequence[str]) -> list[tuple[str, Scenario]]:
     """Load the scenarios, each under a unique name: its own, or as it was typed. Raises UsageError."""
     twice = next((name for name, count in Counter(scenarios).items() if count > 1), None)
     if twice is not None:
-        raise UsageError(f"{twice} is named twice; --seeds gives each scenario several runs")
+        raise UsageError(f"{twice} is named twice: name it once; --seeds gives each scenario several runs")
     loaded = [load_scenario(name) for name in scenarios]
     count = Counter(scenario.name for scenario in loaded)
     return [
@@ -189,7 +189,7 @@ def _ensure_different(axes: Sequence[Axis]) -> None:
     paths = [axis.path for axis in axes]
     twice = next((path for path in paths if paths.count(path) > 1), None)
     if twice is not None:
-        raise UsageError(f"--axis {twice}: there is already an axis with this path")
+        raise UsageError(f"--axis {twice}: there is already an axis with this path: give all its values in one --axis")
 
 
 def _folder(output: Path | None, name: str) -> Path:

@@ -121,7 +121,7 @@ def read_seeds(text: str) -> list[int]:
     if invalid is not None or not values:
         raise UsageError(f"expected seeds as a range such as 0..63, or integers with commas, got {text}")
     if len(set(values)) < len(values):
-        raise UsageError(f"seeds {text}: one of them is named twice")
+        raise UsageError(f"seeds {text}: one of them is named twice; name each once")
     return list(values)
 
 

@@ -80,7 +80,9 @@ def _last_tick(tape: Path, assembled: Assembled, ticks: int | None) -> int:
             planned_tick = noted_ticks
     goal_tick = goal_of(ticks) if ticks is not None else planned_tick
     if ticks is not None and ticks < recorded_tick:
-        raise UsageError(f"--ticks {ticks:,} is before tick {recorded_tick:,}, the last one in {tape}")
+        raise UsageError(
+            f"--ticks {ticks:,} is before tick {recorded_tick:,}, the last one in {tape}: name a later tick"
+        )
     if goal_tick is None or goal_tick < recorded_tick or (goal_tick == recorded_tick and assembled.final):
         raise UsageError(f"{tape} is already at tick {recorded_tick:,}: name a later tick with --ticks")
     return goal_tick

@@ -62,7 +62,7 @@ class WorkerOptions:
             raise UsageError("--checkpoint-interval needs --checkpoints: the folder for them")
         if self.workers is None:
             if shards is None and (self.checkpoints, self.engine) != (None, None):
-                raise UsageError("--checkpoints and --engine need --workers or --shards")
+                raise UsageError("--checkpoints and --engine need --workers or --shards: add one of them")
             if self.checkpoints is not None:
                 self._ensure_checkpoints_fit(loaded, start)
             return

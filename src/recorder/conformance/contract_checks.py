@@ -108,6 +108,7 @@ class Subject:
         is_seeded: call make with the seed of the run, as make(seed=...).
         seeds_resets: pass a seed at each reset that has none.
         step: the name of the method that makes a step, of a plain object; None for "step".
+        ignore: names of attributes that no step reads, of an object that has an adapter.
     """
 
     make: Callable[..., Any]
@@ -116,10 +117,11 @@ class Subject:
     is_seeded: bool = False
     seeds_resets: bool = False
     step: str | None = None
+    ignore: tuple[str, ...] = ()
 
     def simulation(self, seed: int = 0) -> Simulation:
         """Make a new simulation. Raises TypeError, and any exception of make."""
-        return simulation_from(self.made(seed), self.step)
+        return simulation_from(self.made(seed), self.step, self.ignore)
 
     def made(self, seed: int) -> Any:
         """Call make for the run of a seed."""
@@ -183,20 +185,20 @@ def _with_seeds(play: Callable[[], Any], seed: int) -> Callable[[], Any]:
     return play_with_seeds
 
 
-def simulation_from(made: Any, step: str | None = None) -> Simulation:
+def simulation_from(made: Any, step: str | None = None, ignore: Sequence[str] = ()) -> Simulation:
     """Convert an object to a simulation, with an adapter if needed. Raises TypeError or NoAdapterError.
 
-    step: the name of the method that makes a step, for a plain object with another name than "step".
+    step: the name of the method that makes a step, for a plain object with another name than "step". ignore: names of
+    attributes that no step reads.
     """
-    if step is not None:
-        return as_simulation(adapt(made, step=step))
-    is_simulation = hasattr(made, "step") and (
-        hasattr(made, "state") or (hasattr(made, "save") and hasattr(made, "load"))
-    )
+    if step is not None or ignore:
+        return as_simulation(adapt(made, step=step, ignore=ignore))
+    # An object may have a state of its own, and an environment of PettingZoo a method of this name.
+    is_simulation = hasattr(made, "step") and hasattr(made, "save") and hasattr(made, "load")
     try:
         return as_simulation(made)
     except TypeError:
-        if is_simulation and adapter_for(made) is None:  # PettingZoo's environments have a method named state.
+        if is_simulation and adapter_for(made) is None:
             raise
         return as_simulation(adapt(made))
 
@@ -292,6 +294,7 @@ def check_process(subject: Subject, runs: Sequence[ConformanceRun]) -> list[Conf
     request = msgpack.packb(
         {
             "location": subject.location,
+            "ignore": subject.ignore,
             "path": sys.path,
             "runs": [[run.seed, run.inputs] for run in runs],
             "is_seeded": subject.is_seeded,

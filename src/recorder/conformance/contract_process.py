@@ -45,7 +45,8 @@ def main() -> None:
     make = factory_at(*request["location"])
     answers = []
     for seed, inputs in request["runs"]:
-        simulation = simulation_from(make(seed=seed) if request["is_seeded"] else make(), request["step"])
+        made = make(seed=seed) if request["is_seeded"] else make()
+        simulation = simulation_from(made, request["step"], request["ignore"])
         names = returned_names(adapter_of_simulation(simulation))
         hashes, results = [simulation.state.hash()], []
         for encoded in inputs:

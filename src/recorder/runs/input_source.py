@@ -79,7 +79,7 @@ def input_source_from_file(sim: str | None, file: Path | None) -> InputSource:
 
 def _player(world: World, config: Config, name: str, policy: str) -> Callable[[int, State], list[Any]]:
     if world.play is None:
-        raise UsageError(f"--player {name}={policy}: the world {world.name} has no players")
+        raise UsageError(f"--player {name}={policy}: the world {world.name} has no players: leave --player out")
     try:
         return world.play(config, name, policy)
     except ConfigError as error:
@@ -94,7 +94,7 @@ def read_players(arguments: Sequence[str]) -> dict[str, str]:
         if not equals or not name or not policy:
             raise UsageError(f"--player {argument}: expected PLAYER=POLICY, such as caterpillar=greedy")
         if name in players:
-            raise UsageError(f"--player {argument}: {name} has a policy already")
+            raise UsageError(f"--player {argument}: {name} has a policy already: name each player once")
         players[name] = policy
     return players
 
@@ -132,7 +132,10 @@ def parse_plain_inputs(text: str, source: str) -> dict[int, Any]:
         elif isinstance(sent, list) and isinstance(inputs[tick], list):
             inputs[tick] = inputs[tick] + sent
         else:
-            raise UsageError(f"{source}, line {number}: tick {tick:,} has inputs already, and only lists add up")
+            raise UsageError(
+                f"{source}, line {number}: tick {tick:,} has inputs already, and only lists add up: "
+                "give one line for each tick"
+            )
     return inputs
 
 

@@ -364,7 +364,7 @@ class Recorder(StepRecorder, NotebookMixin):
         if os.getpid() != self._owner:
             raise ForkedRecorderError(self._owner)
         if self._closed or self._writer.seals:
-            raise ValueError("this recorder is closed")
+            raise ValueError("this recorder is closed: make a new one, or continue its tape with recorder.resume")
         self._writer.raise_error()
         if self._failed_tick is not None:
             raise SimulationFailedError(self._failed_tick)

@@ -108,7 +108,8 @@ def abandon_writer(writer: Writer, journal: Journal | None, path: str) -> None:
     if writer.seals:
         return  # Its close was only interrupted.
     warnings.warn(
-        f"the recording {path} was never closed: its ticks are written, but the tape is not sealed",
+        f"the recording {path} was never closed: its ticks are written, but the tape is not sealed; use "
+        "with, or call close()",
         ResourceWarning,
         stacklevel=2,
     )

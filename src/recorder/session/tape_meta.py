@@ -64,7 +64,10 @@ def describe(
     elif events_of(adapted) is not None:
         meta["event_stream"] = emits_unrequested_events(adapted) if events is None else events
     elif events:
-        raise ValueError(f"events=True: {named.__qualname__} has no events() that could be recorded")
+        raise ValueError(
+            f"events=True: {named.__qualname__} has no events() that could be recorded: add it, or pass a "
+            "function, events=…"
+        )
     if settings.blame == "phases":
         meta["phases"] = PhaseBlame(adapted).names
     if not settings.deterministic:

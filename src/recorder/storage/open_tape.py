@@ -67,7 +67,7 @@ class OpenFile:
     def read(self, offset: int, size: int) -> bytes:
         """Up to size bytes from offset on. Raises ValueError after close: the number may belong to another file then."""
         if self._descriptor < 0:
-            raise ValueError("the tape is closed")
+            raise ValueError("the tape is closed: open it again")
         return os.pread(self._descriptor, size, offset)
 
     def close(self) -> None:
@@ -77,7 +77,8 @@ class OpenFile:
             os.close(descriptor)
 
     def __del__(self) -> None:
-        self.close()
+        if os is not None:  # The modules of an interpreter that ends are emptied; the system then closes the file.
+            self.close()
 
 
 class LocalFiles:

@@ -49,7 +49,7 @@ from recorder.storage.tape_files import FILE_MODE, TapeFile, TapeFiles, lock
 from sim.kernel.plain_data import decode_plain, encode_plain
 from sim.kernel.state import Snapshot
 
-TAKEN = "a file of this name exists already"
+TAKEN = "a file of this name exists already: choose a different name"
 
 
 class TapeCopy:

@@ -18,6 +18,7 @@ from sim.kernel.state import Snapshot
 KEPT_BYTES_MAX = 1 << 19  # States of one trajectory: keeping more would cost a share of the budget.
 ALL_KEPT_BYTES_MAX = 64 << 20  # Once there is a difference, to name the fields.
 NO_INPUTS = encode_plain(None)
+_INPUTS_CHARS_MAX = 60  # Longer ones are not printed.
 STEPS_MIN = 8  # Before these the deadline does not count.
 RELOAD_TICKS = 16  # A canonical simulation continues from its own saved state every so many ticks.
 
@@ -82,6 +83,13 @@ class RunDifference:
         when = "the restored state" if self.tick == self.from_tick else f"the state after step {self.tick}"
         returned = f"; it returned other values: {several(self.leaves)}" if self.leaves else ""
         return f"{when} differs: {several(self.fields) or 'in what fields is not known'}{returned}"
+
+
+def inputs_text(run: Trajectory | None, tick: int) -> str:
+    """The inputs of a step, such as a reset with its seed, in brackets; empty if there are none, or if they are long."""
+    encoded = run.inputs[tick - 1] if run is not None and 1 <= tick <= len(run.inputs) else NO_INPUTS
+    text = "" if encoded == NO_INPUTS else repr(decode_plain(encoded))
+    return f" (its inputs: {text})" if 0 < len(text) <= _INPUTS_CHARS_MAX else ""
 
 
 def run_live(

@@ -38,6 +38,7 @@ from recorder.trial.trajectory import (
     RunDifference,
     Trajectory,
     follow,
+    inputs_text,
     restore_and_follow,
     run_again,
     run_live,
@@ -181,7 +182,9 @@ def _finding(subject: _Subject, tried: _Tried) -> TrialFinding:
     if subject.name_fields is not None and different.states is not None:
         different = attrs.evolve(different, fields=subject.name_fields(*different.states, different.fields))
     start = f" (restored at step {different.from_tick})" if different.from_tick else ""
-    text = f"{HAPPENED[tried.kind]}: {different}{start}"
+    text = (
+        f"{HAPPENED[tried.kind]}: {different}{start}{inputs_text(run, different.tick) if tried.kind == AGAIN else ''}"
+    )
     if run is None or tried.kind not in (REWOUND, RESTORED):
         return TrialFinding(tried.kind, text)
 

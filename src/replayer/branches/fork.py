@@ -198,5 +198,5 @@ class Fork(ClosedOnExit):
 
     def _open(self) -> Simulation:
         if self._pooled is None:
-            raise ValueError("this fork is closed")
+            raise ValueError("this fork is closed: make a new one with fork()")
         return self._simulation

@@ -143,7 +143,7 @@ def _config_of(arguments: list[str]) -> dict[str, Any] | None:
         for part in tables:
             table = table.setdefault(part, {})
             if not isinstance(table, dict):
-                raise UsageError(f"--set {argument}: {part} has a value already")
+                raise UsageError(f"--set {argument}: {part} has a value already: set each key once")
         table[name] = value
     return config or None
 

@@ -115,7 +115,8 @@ def check(
     if report.ok and inputs is None:
         further = _check_trajectories(simulation, count, seeds, as_json=as_json)
     elif report.ok:
-        further, why_not = _check_given(simulation, inputs_of, step, count, as_json=as_json)
+        ignore = factory.ignored if isinstance(factory, _AdaptingFactory) else ()
+        further, why_not = _check_given(simulation, inputs_of, step, count, ignore, as_json=as_json)
     _print(simulation, report, further, why_not, verbose=verbose, as_json=as_json)
     return SAME if report.ok and (further is None or further.ok) else DIFFERS
 
@@ -165,7 +166,13 @@ def _check_trajectories(simulation: str, ticks: int, seeds: int, *, as_json: boo
 
 
 def _check_given(
-    simulation: str, inputs_of: Callable[[int], Any], step: str | None, ticks: int, *, as_json: bool
+    simulation: str,
+    inputs_of: Callable[[int], Any],
+    step: str | None,
+    ticks: int,
+    ignore: tuple[str, ...],
+    *,
+    as_json: bool,
 ) -> tuple[LevelReport | None, str | None]:
     """Try a shorter run with given inputs, in a fresh process too. Return its report, or why there is none."""
 
@@ -174,7 +181,7 @@ def _check_given(
         return lambda: inputs_of(next(numbers))
 
     if _is_factory(simulation):
-        subject = Subject(load_factory(simulation), given, ("", simulation), step=step)
+        subject = Subject(load_factory(simulation), given, ("", simulation), step=step, ignore=ignore)
     else:
         scenario = _scenario(simulation)
         subject = Subject(lambda: scenario.world.make(scenario.config), given, None)
@@ -241,6 +248,14 @@ class _AdaptingFactory:
         self.__wrapped__ = factory  # Roots looks for the user's modules there.
         self._step = step
         self._meta = meta
+
+    @property
+    def ignored(self) -> tuple[str, ...]:
+        """The attributes that the tape leaves out, as its recording was asked to."""
+        match self._meta.get("adapter"):
+            case {"ignored": list(names)}:
+                return tuple(name for name in names if isinstance(name, str))
+        return ()
 
     def __call__(self) -> Any:
         """Make a simulation. Raises UnfitSimulationError for an object without this step, and what the factory raises."""

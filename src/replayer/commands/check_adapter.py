@@ -180,7 +180,7 @@ def check_level(
 
 def cause_of(violation: ConformanceViolation) -> str:
     """What a violation shows, and possible causes that were not tested."""
-    if violation.trial == SAME_SEED and violation.tick == 0:
+    if violation.trial in (SAME_SEED, RECORDED) and violation.tick == 0:
         return (
             "two new instances differ at once; possible: a source without a seed, the time, what the first instance "
             "changed in a class or a module"
@@ -190,7 +190,7 @@ def cause_of(violation: ConformanceViolation) -> str:
     if violation.trial == PROCESS:
         return "possible: the order of sets or dicts of texts (PYTHONHASHSEED), time, unseeded randomness"
     if violation.trial == RECORDED:
-        return "being saved changes it: declare level='canonical'"
+        return "possible: being saved changes it (then declare level='canonical'), the time, unseeded randomness"
     if violation.trial == USED and violation.tick == violation.from_tick:
         return "a load does not replace all values of a used instance"
     if violation.returned and not violation.fields:

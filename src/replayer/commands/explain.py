@@ -172,12 +172,13 @@ def _lines(path: Location, explanation: Explanation) -> list[str]:
         elif outside is not None:
             lines.append(outside)
         elif explanation.cause is not None:
-            lines += _cause_lines(explanation.cause, proved)
+            lines += _cause_lines(explanation.cause, proved, is_refuted=explanation.is_refuted)
         elif proved:
             lines.append(f"cause: {proved[0].sentence}")
         else:
             lines += [_NO_CAUSE, *_tested_block(explanation)]
         lines += before_step_lines(explanation)
+        lines += _tested_block(explanation) if explanation.is_refuted else []
     elif explanation.agrees:
         which = "every variant" if len(explanation.ran) == len(explanation.variants) else "every variant that ran"
         lines = [f"{path}: tick {tick}: {which} gives the recorded state", *dependence_lines(explanation)]
@@ -227,6 +228,7 @@ def _proved_lines(path: Location, report: VerificationReport | None) -> list[str
 
 
 _NOT_THEMSELVES = {"line", "branch", "operation", "unseen"}  # Kinds of causes that a setting can stand behind.
+_REFUTED = "; the cause is not known: that makes no difference"
 _NO_CAUSE = (
     "the cause is not known: no traced line gives different values before the state differs; compiled code and other "
     "packages are not traced"
@@ -264,11 +266,12 @@ def _at_this_line(cause: Cause) -> str:
     )
 
 
-def _cause_lines(cause: Cause, proved: Sequence[DifferingSetting] = ()) -> list[str]:
+def _cause_lines(cause: Cause, proved: Sequence[DifferingSetting] = (), *, is_refuted: bool = False) -> list[str]:
     is_setting = proved and cause.kind in _NOT_THEMSELVES
     text = f"{proved[0].sentence}; {_at_this_line(cause)}" if is_setting else cause_text(cause)
+    is_known = not is_refuted and (cause.kind != "unseen" or is_setting)
     lines = [
-        f"{'first difference' if cause.kind == 'unseen' and not is_setting else 'cause'}: {text}",
+        f"{'cause' if is_known else 'first difference'}: {text}{_REFUTED if is_refuted else ''}",
         *_place_lines(cause.place, "A" if cause.other_place is not None else None),
     ]
     if cause.other_place is not None:

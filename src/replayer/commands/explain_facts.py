@@ -40,6 +40,7 @@ def explanation_facts(path: Location, explanation: Explanation) -> dict[str, Any
         "identities": [attrs.asdict(one) for one in explanation.identities],
         "settings": [attrs.asdict(one) for one in explanation.settings],
         "not_given_back": [attrs.asdict(one) for one in explanation.not_given_back],
+        "given": explanation.given.to_plain() if explanation.given is not None else None,
         "between_steps": attrs.asdict(explanation.between) if explanation.between is not None else None,
         "tested": [attrs.asdict(tested) for tested in explanation.tested],
         "notes": explanation.notes,

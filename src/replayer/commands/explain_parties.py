@@ -57,7 +57,9 @@ class OtherParty:
 def ensure_two(tape: Location, other_tape: Location | None, *, only_of_one: bool) -> tuple[Location, Location]:
     """Return both tapes. Raises UsageError for options of two tapes with one, and the reverse."""
     if other_tape is None:
-        raise UsageError("--other-sim, --other-path, --other-commit and --other-python need a second tape")
+        raise UsageError(
+            "--other-sim, --other-path, --other-commit and --other-python need a second tape: name it after the first"
+        )
     if only_of_one:
         raise UsageError("--tick and --code are for one tape; --other-path names the code of a second one")
     return _in_dump(tape), _in_dump(other_tape)

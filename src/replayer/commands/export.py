@@ -83,7 +83,9 @@ def export(
     """
     if output.suffix in VIEWER_FORMATS:
         if telemetry:
-            raise UsageError(f"--telemetry is for tables: a file that ends in {output.suffix} has it anyway")
+            raise UsageError(
+                f"--telemetry is for tables: a file that ends in {output.suffix} has it anyway: leave it out"
+            )
         if aux:
             raise UsageError(f"--aux is for tables: expected a name that ends in {', '.join(FORMATS)}")
         return export_for_viewer(choose(tape), output, viewer, events=events, sim=sim, as_json=as_json)

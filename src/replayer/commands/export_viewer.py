@@ -80,7 +80,7 @@ def export_for_viewer(
     if options.keyframes and options.every:
         raise UsageError("--keyframes takes the states of all keyframes, --every takes others: give one of the two")
     if options.tick_seconds is not None and output.suffix != ".mcap":
-        raise UsageError("--tick-seconds is for .mcap: Rerun counts ticks")
+        raise UsageError("--tick-seconds is for .mcap; Rerun counts ticks: leave it out")
     write = _writer(output.suffix, options.tick_seconds)
     request = TickRangeRequest(
         options.first, options.last, options.every, options.field or (), options.keyframes, with_rebuilt_events=events

@@ -83,7 +83,7 @@ def _players(arguments: Sequence[str]) -> dict[str, str | None]:
         if not name or (equals and not policy):
             raise UsageError(f"--player {argument}: expected NAME or NAME=POLICY, such as caterpillar=greedy")
         if name in players:
-            raise UsageError(f"--player {argument}: {name} was given already")
+            raise UsageError(f"--player {argument}: {name} was given already: name each player once")
         players[name] = policy or None
     return players
 

@@ -48,7 +48,7 @@ def repair(
         module:factory of the simulation, for a tape that names no registered world.
     """
     if output is None and not tape.name:
-        raise UsageError(f"{tape}: Is a directory")
+        raise UsageError(f"{tape}: Is a directory: name one tape in it")
     beside = folder_beside(tape) / tape.name
     new = output if output is not None else beside.with_name(f"{beside.stem}-repaired{beside.suffix}")
     with reading(tape), Tape(tape):

@@ -155,7 +155,7 @@ def _changes(run: Timeline, path: Location, after: Snapshot, tick: int) -> StepC
     from replayer.report.difference_text import StepChanges  # noqa: PLC0415 - a seek starts without it
 
     if tick == 0:
-        raise UsageError("--changes: no step led to tick 0")
+        raise UsageError("--changes: no step led to tick 0: choose a later tick")
     with reading(path):
         run.seek(tick - 1)
     return StepChanges.between(run.state.snapshot(), after, tick)

@@ -119,7 +119,7 @@ def _searched(
         if test is not None:
             ensure_test_name(test)
             if os.path.lexists(test):
-                raise UsageError(f"{test}: a file of this name exists already")
+                raise UsageError(f"{test}: a file of this name exists already: choose a different name for it")
         with reading(tape), writing(output), progress_bar("shrinking", 100, quiet=quiet) as show:
             report = shrink(
                 tape,

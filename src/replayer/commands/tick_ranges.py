@@ -17,7 +17,7 @@ def parse_ticks(text: str, first: int, last: int) -> tuple[int, int]:
     begin, end = (default if number is None else number for number, default in zip(numbers, (first, last), strict=True))
     begin, end = (tick + last + 1 if tick < 0 else tick for tick in (begin, end))
     if begin > end and all(first <= tick <= last for tick in (begin, end)):
-        raise UsageError(f"--ticks {text}: the first tick is after the last one")
+        raise UsageError(f"--ticks {text}: the first tick is after the last one: exchange them")
     if not first <= begin <= end <= last:
         raise UsageError(f"--ticks {text}: the tape has ticks {first} to {last}")
     return begin, end

@@ -237,7 +237,9 @@ def ranges_of(source: TapeInput, request: Request) -> list[tuple[int, int]]:
         raise ExtractionError(f"{source.name} {has}, and none of them in the requested ranges")
     for (_, before), (after, _) in itertools.pairwise(sorted(ranges)):
         if after <= before:
-            raise ExtractionError(f"{source.name}: tick {after:,} is in two of the requested ranges")
+            raise ExtractionError(
+                f"{source.name}: tick {after:,} is in two of the requested ranges: give ranges without common ticks"
+            )
     return ranges
 
 

@@ -194,10 +194,12 @@ def list_tapes(paths: Iterable[str | os.PathLike[str]]) -> list[Location]:
     for path in map(tape_location, paths):
         inside = _tapes_at(path)
         if not inside:
-            raise ExtractionError(f"there is no tape in {path}")
+            raise ExtractionError(
+                f"there is no tape in {path}: name a folder that record generate or record run wrote to"
+            )
         tapes += inside
     if not tapes:
-        raise ExtractionError("no tape was given")
+        raise ExtractionError("no tape was given: name tapes, or folders of tapes")
     return tapes
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,8 @@ _PARTS = {  # The beginnings of names of fields that hold values of all classes.
 }
 SHOWN = 8  # Differences that are shown in a terminal or a report.
 NAMED_MAX = 200  # Differences by path in an object of JSON.
+OF_EACH_MAX = 3  # Of many differences: those of the same attribute of items of one list or dict.
+_PLACE = re.compile(r"\[[^\]]*\]")
 ELEMENTS_SHOWN = 3  # Of one array.
 KEPT_MAX = 10_000  # If more values differ, the states themselves are easier to read than a list.
 SAVED_FORM = "no difference in values, order or identity was found in the objects, but their saved form differs"
@@ -95,10 +98,8 @@ def compare_objects(
     count = 0
     try:
         for difference in object_differences(trees[0], trees[1], elements):
-            kept = structural if difference.kind in ("order", "identity") else values
+            (structural if difference.kind in ("order", "identity") else values).append(difference)
             count += 1
-            if len(kept) < limit:
-                kept.append(difference)
             if count > KEPT_MAX:
                 break
     except MALFORMED as error:
@@ -107,8 +108,36 @@ def compare_objects(
     fields = {*trees[0].fields, *trees[1].fields}
     if all(name in fields or name == COUNTS_FIELD for state in states for name in state):
         fields.add(COUNTS_FIELD)  # All tables are those of the objects.
-    differences = (structural + values)[:limit]
+    structural = _of_each_kind(structural, limit)
+    differences = structural + _of_each_kind(values, limit - len(structural))
     return ObjectDiff(differences, count > len(differences), fields)
+
+
+def _of_each_kind(differences: list[ObjectDifference], limit: int) -> list[ObjectDifference]:
+    """The first differences; of many, not more of one list or dict than leave room for the others."""
+    if len(differences) <= limit:
+        return differences
+    counts: Counter[str] = Counter()
+    first: list[int] = []
+    rest: list[int] = []
+    for number, one in enumerate(differences):
+        counts[shape := _PLACE.sub("[]", one.path)] += 1
+        (first if counts[shape] <= OF_EACH_MAX else rest).append(number)
+    return [differences[number] for number in sorted([*first, *rest][:limit])]
+
+
+def are_equal(one: Snapshot, other: Snapshot) -> bool:
+    """Return True if two states are equal, or hold objects that are equal in values, order and identity alone.
+
+    The saved form of objects that were given other values may differ from that of objects which had them from the start.
+    """
+    if one.hash() == other.hash():
+        return True
+    diff = compare_objects((one, other), limit=1)
+    if diff is None or diff.differences:
+        return False
+    rest = [name for name in {*one, *other} if not diff.holds(name)]
+    return all(name in one and name in other and one[name].tobytes() == other[name].tobytes() for name in rest)
 
 
 def object_differences_of(states: tuple[Snapshot, Snapshot] | None) -> list[ObjectDifference]:

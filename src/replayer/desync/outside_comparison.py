@@ -6,10 +6,12 @@ import os
 import time
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import attrs
 
+from recorder.ambient.outside.loaded_modules import missing_imports
 from recorder.ambient.outside.outside_note import OutsideNote
 from recorder.ambient.outside.outside_read import (
     ABSENT,
@@ -35,7 +37,13 @@ from recorder.ambient.outside.outside_read import (
     OutsideRead,
     changed_fact,
 )
-from recorder.ambient.outside.process_facts import CPU_FEATURES, LOCALE_NAME, TIME_ZONE, process_facts
+from recorder.ambient.outside.process_facts import (
+    CPU_FEATURES,
+    LOCALE_NAME,
+    TIME_ZONE,
+    changed_settings,
+    process_facts,
+)
 from recorder.ambient.outside.read_functions import seed_fact
 
 DIFFERS, EQUAL, NOT_NOTED, NOT_COMPARED = "differs", "equal", "not noted", "not compared"
@@ -97,9 +105,15 @@ class SettingsComparison:
     read: list[str] = attrs.field(factory=list)
 
 
+_MISSING = "loaded when the recording began, not found now"
+
+
 def compare_reads(note: OutsideNote, reads: Iterable[OutsideRead]) -> list[ReadComparison]:
     """Compare what a step read just now with the note; differences first."""
-    compared = []
+    compared = [
+        ReadComparison(IMPORT, f"module {name}", file, line, f"{Path(file).name}:{line}", DIFFERS, _MISSING)
+        for name, file, line in missing_imports(note.modules)
+    ]
     for read in reads:
         if read.kind == CHANGED:
             continue  # A copy of a project has other times.
@@ -145,11 +159,13 @@ def compare_settings(note: OutsideNote, reads: Iterable[OutsideRead]) -> Setting
     """Compare the settings of this process with the noted ones; None if none were noted. reads: of the step."""
     if note.process is None:
         return None
-    recorded, present, read_kinds = note.process, process_facts(), {read.kind for read in reads}
+    recorded, present, read_kinds = note.process, changed_settings() | process_facts(), {read.kind for read in reads}
     different, unread, equal, read = [], [], [], []
     for name in dict.fromkeys([*recorded, *present]):
         if name == "numba_threads" and not (name in recorded and name in present):
             continue  # The package may be loaded later here, or not yet.
+        if name in changed_settings() and name not in recorded:
+            continue  # Earlier recordings do not note it.
         if recorded.get(name) == present.get(name):
             equal.append(name)
         elif name in _READ_AS and _READ_AS[name] not in read_kinds:

@@ -129,7 +129,7 @@ def shrink(
         raise ValueError(f"jobs: expected at least 1, got {jobs}")
     target = None if output is None else Path(output)
     if target is not None and os.path.lexists(target):
-        raise FileExistsError(f"{target}: a file of this name exists already")
+        raise FileExistsError(f"{target}: a file of this name exists already: choose a different name")
     with Timeline(path, world) as run:
         asked = AskedFailure(DesyncFailure(), run.last_tick) if desync else _asked(run, until, raises, violation)
         ensure_can_shrink(run.tape, asked.last_tick)

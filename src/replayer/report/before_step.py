@@ -7,12 +7,14 @@ from replayer.diagnose.explain.values.reloaded import NotGivenBack
 from replayer.value_text import plain_text
 
 _SHOWN = 4
+_EMPTIED = "empty in A as in a new process, A gives the state of B"
+_WITH = "put into B as A has it, B gives the state of A"
 LOAD = "load() does not give back what save() saved"
 
 
 def before_step_lines(explanation: Explanation) -> list[str]:
-    """Names that led to one object or to two, what load() did not give back, and settings of the process."""
-    lines = _load_lines(explanation.not_given_back)
+    """The test of hidden state; names that led to one object or to two, what load() did not give back, and settings."""
+    lines = [*_given_lines(explanation), *_load_lines(explanation.not_given_back)]
     if explanation.identities:
         lines += ["  before the step:", *_some([f"    {one}" for one in explanation.identities])]
     for one in explanation.settings:
@@ -23,6 +25,26 @@ def before_step_lines(explanation: Explanation) -> list[str]:
         }
         lines += [f"  before the step: {plain_text(str(one))}", f"    tested: {found[one.proved]}"]
     return lines
+
+
+def _given_lines(explanation: Explanation) -> list[str]:
+    """What was tested of values outside the state: those of A were put into B."""
+    given = explanation.given
+    if given is None:
+        return []
+    if given.why_not is not None:
+        return [f"  not tested whether that makes the difference: {plain_text(given.why_not)}"]
+    if given.proved:
+        values = [plain_text(f"    {one.name} ({one.kind}): {one.detail}") for one in given.proved]
+        each = "each " if len(values) > 1 and given.is_alone else "together " if len(values) > 1 else ""
+        how = _EMPTIED if given.is_emptied else f"{each}{_WITH}"
+        return [f"  proved: {how}:", *_some(values)]
+    if given.without_effect:
+        names = ", ".join(one.name for one in given.without_effect[:_SHOWN])
+        return [
+            f"  tested: put into B as A has it, it has no effect, and nor has anything else that differs: {plain_text(names)}"
+        ]
+    return ["  tested: put into B as A has it, B gives neither its own state nor that of A"]
 
 
 def _load_lines(fields: list[NotGivenBack]) -> list[str]:

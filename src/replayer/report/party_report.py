@@ -161,8 +161,22 @@ def _unknown_text(explanation: PartyExplanation) -> str:
     named = f"that of tape {gives[0]}" if gives else "which is on neither tape"
     return (
         f"both parties give one state, {named}; none of what was given for them (--other-sim, --other-path, "
-        "--other-commit, --other-python, --env) makes this step differ"
+        f"--other-commit, --other-python, --env) makes this step differ{_read_text(explanation)}"
     )
+
+
+def _read_text(explanation: PartyExplanation) -> str:
+    """The files that the step reads: of each there is one content here, and the parties may have had two."""
+    files = {
+        path: run.made.files[path]
+        for run in explanation.runs
+        if run is not None and run.made
+        for path in run.made.files
+    }
+    if not files:
+        return ""
+    named = ", ".join(f"{shown_path(path)} (read at {place})" for path, place in list(files.items())[:_FIELDS_SHOWN])
+    return f"; it reads {named}, of which each party may have had its own: not compared"
 
 
 def _factor_text(test: FactorTest) -> str:

@@ -53,7 +53,7 @@ def cut_tape(
         tape = run.tape
         begin, end = run.absolute_tick(first), run.absolute_tick(last)
         if end < begin:
-            raise UnfitTapeError(f"the last tick, {end:,}, is before the first, {begin:,}")
+            raise UnfitTapeError(f"the last tick, {end:,}, is before the first, {begin:,}: exchange them")
         place = next(tape.keyframes_at_or_before(begin), None)
         if place is None:
             raise UnfitTapeError(f"there is no keyframe at or before tick {begin:,}")

@@ -330,10 +330,10 @@ class Timeline(AskedTimeline, BranchedTimeline, RenderedAsHtml, ShownAsPage, Clo
         """The tick that the arguments of seek select."""
         if episode is None:
             if tick is None or step is not None:
-                raise TypeError("seek takes a tick, or an episode and a step")
+                raise TypeError("seek takes a tick, or an episode and a step: give one of the two")
             return tick
         if tick is not None:
-            raise TypeError("seek takes a tick, or an episode and a step, not both")
+            raise TypeError("seek takes a tick, or an episode and a step, not both: leave one out")
         episodes, number = self.episodes, operator.index(episode)
         if not -len(episodes) <= number < len(episodes):
             available = f"episodes 0 to {len(episodes) - 1}" if len(episodes) > 1 else "episode 0 alone"

@@ -9,6 +9,7 @@ import pytest
 
 import replayer.commands.main
 from recorder.exit_codes import USAGE
+from recorder.storage import open_tape
 from recorder.storage.open_tape import READING
 
 from oracle.command_lines import run
@@ -33,3 +34,15 @@ def test_a_pipe_is_no_tape(
 def test_opening_does_not_wait_for_a_writer() -> None:
     """The system waits for one, unless it is told not to."""
     assert READING & os.O_NONBLOCK
+
+
+def test_a_file_that_is_open_at_the_end_of_the_interpreter_prints_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its module has been emptied by then: the system closes it."""
+    (tmp_path / "file").write_bytes(b"")
+    opened = open_tape.OpenFile(tmp_path / "file")
+    with monkeypatch.context() as emptied:
+        emptied.setattr(open_tape, "os", None)
+        opened.__del__()
+    opened.close()

@@ -152,6 +152,29 @@ def test_a_source_without_a_seed_is_told_from_hidden_state() -> None:
     assert "two runs from the present state with the same inputs differ: the state after step 1 differs" in str(finding)
 
 
+class TakesZeroForNone(gymnasium.Env[Any, Any]):
+    """As packages do that ask `if seed:` before they make a generator."""
+
+    observation_space, action_space = gymnasium.spaces.Discrete(2**40), gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:  # noqa: ARG002
+        """Draw the place."""
+        self.place = int(np.random.default_rng(seed or None).integers(2**40))
+        return self.place, {}
+
+    def step(self, action: Any) -> Any:
+        """Stay."""
+        return self.place, float(action), False, False, {}
+
+
+def test_inputs_that_do_not_repeat_are_named(tmp_path: Path) -> None:
+    """Here the first reset of the trial, whose seed the environment takes for none: other seeds are all right."""
+    with pytest.warns(RecordingWarning, match=r"returned\[0\] \(its inputs: \{'reset': 0\}\)"):
+        env = recorder.record(TakesZeroForNone(), tmp_path / "run.tape", quiet=True, trial_ms=BUDGET_MS)
+    env.reset(seed=5)
+    env.close()
+
+
 def test_a_save_that_disturbs_the_run_is_found() -> None:
     """Trap 13."""
     (finding,) = tried(games.SaveDisturbs()).findings

@@ -116,7 +116,7 @@ def test_maps_of_one_value_or_none_are_encoded(values: list[Any]) -> None:
     if low == high == 0.0 and any(value != value for value in values):  # noqa: PLR0124
         assert all(code > steps for code in codes)
     else:
-        assert list(codes) == [255 if value else 0 for value in values]
+        assert list(codes) == [1 if value else 0 for value in values]
 
 
 def test_the_difference_of_two_pictures_is_the_greatest_of_a_colour() -> None:
@@ -139,3 +139,20 @@ def test_the_bounds_of_an_encoded_map_are_its_lowest_and_highest_value() -> None
     assert bounds_of(encode_picture(0, np.zeros((2, 2, 3), np.uint8))) is None
     assert bounds_of(encode_difference(0, values, values)) is None
     assert bounds_of(b"") is None
+
+
+@pytest.mark.parametrize(
+    ("values", "steps", "codes"),
+    [
+        (np.array([[3, 5, 4]], np.uint8), 2, b"\0\2\1"),
+        (np.array([[False, True]]), 1, b"\0\1"),
+        (np.array([[-7, -7]], np.int64), 1, b"\0\0"),
+        (np.array([[-100, 153]], np.int16), 253, b"\0\xfd"),
+        (np.array([[-100, 154]], np.int16), 255, b"\0\xff"),  # Too far apart to be exact.
+        (np.array([[0.0, 1.0]]), 255, b"\0\xff"),
+    ],
+)
+def test_whole_numbers_that_lie_close_together_are_exact(values: Any, steps: int, codes: bytes) -> None:
+    """Their bytes are how far they are above the lowest, and steps is how far the highest is."""
+    found = read_layer(encode_values(0, values))
+    assert (found[2], found[7]) == (steps, codes)

@@ -604,3 +604,23 @@ def test_the_run_is_asked_and_left_from_the_page(open_page: Open, tmp_path: Path
         page.keyboard.press("Home")
         playwright.expect(page.get_by_label(re.compile("^water, tape B, tick 0,"))).to_be_visible()
         page.close()
+
+
+def test_a_map_names_its_points_and_can_be_as_large_as_the_page(open_page: Open, tapes: list[Path]) -> None:
+    """The line below it has how many there are; X leaves nothing beside the map, and the address keeps that."""
+    with serving(str(tapes[0]), "--sim", "viewed_worlds:Pond", "--show", "41") as url:
+        page = open_page(url)
+        shows(page, 41)
+        playwright.expect(page.locator(".named")).to_have_text("frogs 5")
+        before = page.locator(".pair canvas").bounding_box()["width"]
+        page.keyboard.press("x")
+        playwright.expect(page.locator("#inspector")).to_be_hidden()
+        playwright.expect(page.locator("#curves")).to_be_hidden()
+        assert page.locator(".pair canvas").bounding_box()["width"] > before
+        page.wait_for_url(re.compile("large=water"))
+        page.reload()
+        playwright.expect(page.locator("#inspector")).to_be_hidden()
+        page.get_by_label("All maps").click()
+        playwright.expect(page.locator("#inspector")).to_be_visible()
+        page.get_by_label("frogs", exact=True).uncheck()
+        playwright.expect(page.locator(".named")).to_be_hidden()

@@ -149,7 +149,7 @@ def test_a_video_has_each_tick(tape: Path, tmp_path: Path, suffix: str) -> None:
     ("arguments", "said"),
     [
         (["--ticks", "1", "-o", "a.jpg"], "a.jpg: expected a name that ends in .png, .gif, .mp4, .webm"),
-        (["--ticks", "1..2", "-o", "a.png"], "--ticks 1..2: a PNG holds one tick; a range needs .gif, .mp4, .webm"),
+        (["--ticks", "1..2", "-o", "a.png"], "--ticks 1..2: a PNG holds one tick: give a name that ends in .gif, .mp4"),
         (["--ticks", "x", "-o", "a.png"], "--ticks: expected a tick, or the first and the last as A..B, got 'x'"),
         (["--ticks", "1...3", "-o", "a.gif"], "--ticks: expected a tick"),
         (["--ticks", "61", "-o", "a.png"], "has ticks 0 to 60"),
@@ -206,7 +206,8 @@ def test_it_reports_as_json(capsys: pytest.CaptureFixture[str], tape: Path, tmp_
     assert render(tape, "--ticks", "0..-1", "--every", 25, "-o", output, "--json", *SIM) == 0
     facts = json.loads(capsys.readouterr().out)
     assert facts == {
-        "path": str(output), "first_tick": 0, "last_tick": 50, "pictures": 3, "layers": ["water"], "not_shown": [],
+        "path": str(output), "first_tick": 0, "last_tick": 50, "pictures": 3, "bytes": output.stat().st_size,
+        "layers": ["water"], "not_shown": [],
     }  # fmt: skip
 
 
@@ -234,7 +235,7 @@ def test_a_missing_package_is_one_line(tape: Path, tmp_path: Path, module: str, 
 
 def test_the_colours_are_those_of_the_page() -> None:
     """The stops of each map, the colours of points, and the mix between two stops."""
-    from replayer.view.drawing.colour_maps import POINT_COLOURS, STOPS, table
+    from replayer.view.drawing.colour_maps import CATEGORIES, POINT_COLOURS, STOPS, table
 
     script = (ROOT / "src/replayer/view/page/colours.js").read_text()
     stops = dict(re.findall(r"^  (\w+): '([0-9a-f]+)',$", script, re.MULTILINE))
@@ -242,6 +243,9 @@ def test_the_colours_are_those_of_the_page() -> None:
     named = re.search(r"POINT_COLOURS = \[(.*?)\]", script)
     assert named is not None
     assert tuple(re.findall(r"#[0-9a-f]{6}", named[1])) == POINT_COLOURS
+    few = re.search(r"CATEGORIES = \[(.*?)\]", script)
+    assert few is not None
+    assert tuple(re.findall(r"[0-9a-f]{6}", few[1])) == CATEGORIES
     assert tuple(table("viridis")[0]) == VIRIDIS_LOWEST
     assert tuple(table("viridis")[255]) == VIRIDIS_HIGHEST
     assert table("grey")[51].tolist() == [64] * 3  # A fifth of the way from the third stop, 60, to the fourth, 82.

@@ -223,6 +223,7 @@ EXACT: dict[str, Case] = {
     "an object that is a module's global": case(
         [WALL, MISSING, 1], "s.held[2] = WALL", seen="[one is WALL for one in s.held] + [s.held[1] is MISSING]"
     ),
+    "modules": case(lambda: [itertools, 1], "s.held[1] = next(s.held[0].count(5))", "s.held.append(s.held[0])"),
     "functions and classes": case(lambda: [halve, Thing, len], "s.held[0] = Special", "s.held.append(s.held[1](5))"),
     "bound methods": case(
         lambda: sharing(Special(1), lambda one: [one, one.act]),

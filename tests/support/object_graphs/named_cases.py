@@ -262,7 +262,7 @@ REFUSED: dict[str, Case] = {
     "a set iterator": case(lambda: [iter({1, 2})], kind="set_iterator"),
     "an open file": case(lambda: [Path(__file__).open(encoding="utf-8")], kind="TextIOWrapper"),  # noqa: SIM115
     "a lock": case(lambda: [threading.Lock()], kind="lock"),
-    "a module": case(lambda: [types], kind="module"),
+    "a module with a generator": case(lambda: [np.random], kind="module"),
     "a key whose hash changes": case(
         lambda: sharing(Hashed(1), lambda one: [one, {one: 1}]), "s.held[0].x += 1", kind="Hashed"
     ),

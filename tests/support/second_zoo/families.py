@@ -46,4 +46,10 @@ FAMILIES = {
     "numba_compiled": "compiled with numba",
     "code_around": "changes between steps",
     "peers_apart": "two peers",
+    "ninth_between": "changes between steps",
+    "ninth_memory": "memory outside of the object",
+    "ninth_load": "`save` and `load` with a mistake",
+    "ninth_world": "clocks, chance, orders, threads, files, variables",
+    "ninth_numba": "compiled with numba",
+    "ninth_peers": "two peers",
 }

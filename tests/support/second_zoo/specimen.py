@@ -17,6 +17,7 @@ FIFTH = SECOND.with_name("fifth_zoo")
 SIXTH = SECOND.with_name("sixth_zoo")
 SEVENTH = SECOND.with_name("seventh_zoo")
 EIGHTH = SECOND.with_name("eighth_zoo")
+NINTH = SECOND.with_name("ninth_zoo")
 MARKER = "# <- here"
 DEFAULT_TICKS, DEFAULT_KEYFRAMES = 40, 10
 ENV_ACTION = "tick * 7 % 5 % 2"
@@ -201,6 +202,8 @@ def make_specimen(name: str, family: str, table: dict[str, Any]) -> Specimen:
     )
     assert is_sound or (specimen.tick and specimen.paths and specimen.truths and specimen.causes), name
     assert specimen.has_line == bool(specimen.marked_lines), name
+    for pattern in (*specimen.paths, *specimen.causes, *specimen.false):
+        re.compile(pattern)  # Here, and not after an hour of commands.
     return specimen
 
 

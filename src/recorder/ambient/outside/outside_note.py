@@ -9,6 +9,7 @@ from typing import Any
 
 import attrs
 
+from recorder.ambient.outside.loaded_modules import MODULES_MAX, loaded_modules
 from recorder.ambient.outside.outside_read import KINDS, NAME_CHARS_MAX, OutsideRead
 from recorder.ambient.outside.process_facts import process_facts
 
@@ -52,11 +53,13 @@ class OutsideNote:
         process: settings of the process and of its machine, by name; None if none were noted.
         steps: the number of first steps that were watched; None if none were.
         reads: what they read.
+        modules: the packages that were loaded; see loaded_modules.py.
     """
 
     process: dict[str, str] | None = None
     steps: int | None = None
     reads: tuple[NotedFact, ...] = ()
+    modules: tuple[str, ...] = ()
 
     def fact(self, kind: str, name: str) -> tuple[str | None] | None:
         """The noted fact, in a tuple; None if it was not noted."""
@@ -65,7 +68,7 @@ class OutsideNote:
 
 def note_of(noted: NotedReads | None) -> dict[str, Any]:
     """The note on this process and on what its first steps read, for META."""
-    return {"process": process_facts(), **reads_note(noted)}
+    return {"process": process_facts(), "modules": loaded_modules(), **reads_note(noted)}
 
 
 def reads_note(noted: NotedReads | None) -> dict[str, Any]:
@@ -88,6 +91,9 @@ def decode_note(*plain: Any) -> OutsideNote:
                     name: text for name, text in process.items() if isinstance(name, str) and isinstance(text, str)
                 }
                 note = attrs.evolve(note, process=texts)
+        match part.get("modules"):
+            case list(names):
+                note = attrs.evolve(note, modules=tuple(name for name in names[:MODULES_MAX] if isinstance(name, str)))
         match part:
             case {"steps": int(steps), "reads": list(reads)} if steps > 0:
                 facts = [fact for fact in map(_decode_fact, reads[:NOTED_MAX]) if fact is not None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 import locale
 import os
 import sys
@@ -21,6 +22,13 @@ VARIABLES = (  # Their values are no secrets, and can be set again for a test.
     "PYTHONWARNINGS",
     "PYTHONINTMAXSTRDIGITS",
 )
+# Settings of Python and NumPy that code may change; noted where they are not as a process begins with them.
+FLOAT_ERRORS, RECURSION, DECIMAL = "np.seterr()", "sys.getrecursionlimit()", "decimal.getcontext()"
+_BEGINS_WITH = {
+    FLOAT_ERRORS: "divide=warn over=warn under=ignore invalid=warn",
+    RECURSION: "1000",
+    DECIMAL: "prec=28 rounding=ROUND_HALF_EVEN",
+}
 TIME_ZONE, LOCALE_NAME, CPU_FEATURES = "time_zone", "locale", "cpu_features"
 
 
@@ -47,7 +55,18 @@ def process_facts() -> dict[str, str]:
     numba: Any = sys.modules.get("numba")  # get_num_threads() would start the threads.
     if numba is not None:
         facts["numba_threads"] = str(numba.config.NUMBA_NUM_THREADS)
+    facts |= {name: text for name, text in changed_settings().items() if text != _BEGINS_WITH[name]}
     return facts | {name: os.environ[name] for name in VARIABLES if name in os.environ}
+
+
+def changed_settings() -> dict[str, str]:
+    """The settings of Python and NumPy that code may change, as text."""
+    context = decimal.getcontext()
+    return {
+        FLOAT_ERRORS: " ".join(f"{name}={how}" for name, how in np.geterr().items()),
+        RECURSION: str(sys.getrecursionlimit()),
+        DECIMAL: f"prec={context.prec} rounding={context.rounding}",
+    }
 
 
 def _cpu_features() -> str | None:

@@ -56,7 +56,7 @@ class UrlFile:
         Raises ValueError after close, ChangedError if the file is another one now, and as asked does.
         """
         if self._is_closed:
-            raise ValueError("the tape is closed")
+            raise ValueError("the tape is closed: open it again")
         end_offset = min(offset + size, self.size_bytes)
         if offset >= end_offset:
             return b""

@@ -104,7 +104,7 @@ def _with_own_names(made: Path, old: AbstractSet[str], grown: Mapping[str, Any])
         path = made / name
         renamed = path.with_stem(f"{_OLD_DIGEST.sub('', path.stem)}-{digest[:DIGEST_LETTERS]}")
         renamed.unlink(missing_ok=True)  # Of a call that was stopped; it has the same content.
-        give_name(path, renamed, "a file of this name exists already")
+        give_name(path, renamed, "a file of this name exists already: remove it, or rename it")
         for text in texts:
             text.write_bytes(text.read_bytes().replace(name.encode(), renamed.relative_to(made).as_posix().encode()))
     manifest: Mapping[str, Any] = json.loads((made / MANIFEST).read_bytes())

@@ -120,6 +120,11 @@ class Alignment:
             if any(spell.origin.item == item and spell.origin.kind != ARGUMENT for spell in spells)
         ]
 
+    def name_in_first(self, name: str) -> str:
+        """The name of an object's attribute, of the second trace, as the first trace has it."""
+        prefix, colon, rest = name.partition(":")
+        return f"{self._names.get(prefix, prefix)}{colon}{rest}"
+
     def is_changed_here(self, name: str) -> bool:
         """Return True if a value began to differ in the step, and did not before it."""
         spells = self._spells.get(name, [])

@@ -24,6 +24,7 @@ from replayer.diagnose.explain.answer.explanation import Explanation
 from replayer.diagnose.explain.answer.known_differences import with_known_differences
 from replayer.diagnose.explain.answer.split_objects import with_joined
 from replayer.diagnose.explain.explained_pair import explained_pair
+from replayer.diagnose.explain.given.given_cause import with_given
 from replayer.diagnose.explain.outside.differing_reads import dependent_reads, differing_reads, raising_reads
 from replayer.diagnose.explain.outside.outside_variants import RUNS, UNSURE_RUNS, outside_variants
 from replayer.diagnose.explain.values.process_settings import DifferingSetting, differing_settings, process_settings
@@ -45,7 +46,6 @@ from replayer.value_text import tick_range
 from sim.kernel.state import Snapshot
 
 _AT_A_TIME = 2  # Of the last variants: each has a process with its own copy of the state.
-
 Progress = Callable[[float], None]  # The progress of the search for the bad tick, from 0 to 1.
 OnStage = Callable[[str], None]
 
@@ -221,6 +221,7 @@ class _Case:
             explained = with_joined(
                 explained, lambda one, starts: self._run_if_possible(one, tick, before, starts, pair)
             )
+            explained = with_given(explained, before, self.runner.give)
             explained = attrs.evolve(explained, differs_by=self._differs_by(explained, pair, before))
             return attrs.evolve(explained, depends_on=self._depends_on(explained, before))
         if finding is None and all(one.step is None for one in outcomes):
@@ -287,14 +288,13 @@ class _Case:
     ) -> tuple[list[VariantOutcome], tuple[VariantOutcome, VariantOutcome] | None]:
         """Run variants until two differ, one as recorded if possible; if asked, or until the first ones all agree."""
         outcomes: list[VariantOutcome] = []
-        chosen = None
         for variants, starts in stages(self.tape, self.now, self.others, tick):
             outcomes += self._run(variants, tick, before, starts, outcomes)
             chosen = choose_pair(outcomes, recorded_hash)
             asked_and_recorded = self.asked and all(one.result == (recorded_hash, None) for one in outcomes)
             if chosen is not None or asked_and_recorded:
-                break
-        return outcomes, chosen
+                return outcomes, chosen
+        return outcomes, None
 
     def _settings(
         self, pair: tuple[VariantOutcome, VariantOutcome], tick: int, before: Snapshot
@@ -333,7 +333,7 @@ class _Case:
         present, tick = _traced_present(explained.variants), explained.tick
         is_known = explained.replaced or explained.differs_by or any(one.proved for one in explained.settings)
         is_told = explained.cause is not None and explained.cause.kind not in ("unseen", "line", "branch")
-        if self.asked or is_known or is_told or present is None or tick is None:
+        if self.asked or is_known or (is_told and not explained.is_refuted) or present is None or tick is None:
             return None
         return dependent_reads(present, lambda variants, starts: self._run_if_possible(variants, tick, before, starts))
 

@@ -30,10 +30,11 @@ from replayer.diagnose.explain.step_trace import (
     Values,
     is_inner,
 )
-from replayer.diagnose.explain.value_hash import Digester, attributes_of, is_cache, is_data, text_of
+from replayer.diagnose.explain.value_hash import Digester, is_cache, is_data, text_of
 from replayer.diagnose.explain.values.attributes_before import Before
 from replayer.diagnose.explain.values.class_data import is_kept, kept_by_classes
 from replayer.diagnose.explain.values.compiled_globals import compiled_globals
+from replayer.diagnose.explain.values.named_attributes import named_attributes, value_of_word
 from replayer.diagnose.explain.values.named_functions import NamedMethods, is_compared, is_function
 from replayer.diagnose.explain.values.value_parts import TOTAL_MAX, has_parts, order_text, parts_of
 from sim.kernel.hashing import hash_arena
@@ -101,6 +102,10 @@ class LineTracer:
             self._frame_count += 1
             fresh |= self._read_locals(frame)
         self._append(LINE, frame, fresh)
+        statement = self._source(frame.f_code.co_filename).statement(frame.f_lineno)
+        self.trace.records[self._last].named |= {
+            word: name for word, name, _ in named_attributes(frame, [statement], self._number_of)
+        }
         self._note_orders(frame)
 
     def returned(self, frame: FrameType, value: Any) -> None:
@@ -180,6 +185,11 @@ class LineTracer:
         self._last = self._running[key] = len(self.trace.records)
         self.trace.records.append(record)
 
+    def _number_of(self, value: Any) -> int | None:
+        """The number of an object whose attributes are read one by one."""
+        entry = self._objects.get(id(value))
+        return None if entry is None or isinstance(value, _WITH_CONTENT) else entry[0]
+
     def _caller(self, frame: FrameType) -> FrameType | None:
         caller = frame.f_back
         while caller is not None and id(caller) not in self._running:
@@ -194,7 +204,11 @@ class LineTracer:
         fresh: Values = {}
         self._read_state(fresh)
         read_before = len(self._objects)
-        for name, value in self._shared(frame).items():
+        running = self._running.get(id(frame), -1)
+        lines = [frame.f_lineno, *([self.trace.records[running].line] if running >= 0 else [])]
+        statements = [self._source(frame.f_code.co_filename).statement(line) for line in lines]
+        named = {name: value for _, name, value in named_attributes(frame, statements, self._number_of)}
+        for name, value in (named | self._shared(frame)).items():
             # A new attribute of an object whose attributes were read before was created by a line since then.
             is_made = name.startswith("o") and int(name[1:].partition(":")[0]) < read_before
             self._take(name, value, self._last, fresh, is_made=is_made)
@@ -284,7 +298,7 @@ class LineTracer:
         """Note the orders of the sets that the line that is about to run may iterate over."""
         statement = self._source(frame.f_code.co_filename).statement(frame.f_lineno)
         for word in statement.iterates if statement is not None else ():
-            value = _value_of_word(frame, word)
+            value = value_of_word(frame, word)
             if type(value) in {set, frozenset} and 1 < len(value) <= self._members_left:
                 self._members_left -= len(value)
                 members, order = self.digester.order_of(value)
@@ -377,15 +391,6 @@ class LineTracer:
         if self._kept_bytes + kept.nbytes <= KEPT_BYTES_MAX:
             self._kept_bytes += kept.nbytes
             self.trace.arrays[digest] = kept
-
-
-def _value_of_word(frame: FrameType, word: str) -> Any:
-    """The value of a name, or of an attribute of one, in a function; None if there is none. It runs no property."""
-    base, *attributes = word.split(".")
-    value = frame.f_locals.get(base, frame.f_globals.get(base))
-    for attribute in attributes:
-        value = attributes_of(value).get(attribute)
-    return value
 
 
 def _is_yield(frame: FrameType) -> bool:

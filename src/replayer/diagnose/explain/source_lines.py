@@ -26,6 +26,7 @@ class Statement:
         inner: names that its comprehensions and generator expressions bind: the function around them does not see those.
         iterates: names that it iterates over, or hands to a function that may, or takes an element from.
         displays: True if it iterates over a set that it makes.
+        chains: attributes that it names, as written: ``creep.health``, ``self.market.prices``.
     """
 
     first_line: int
@@ -36,6 +37,7 @@ class Statement:
     inner: frozenset[str] = frozenset()
     iterates: frozenset[str] = frozenset()
     displays: bool = False
+    chains: frozenset[str] = frozenset()
 
 
 class SourceFile:
@@ -142,7 +144,15 @@ def _statement(node: ast.stmt) -> Statement:
         frozenset(bound),
         frozenset(names),
         any(map(_makes_set, iterated)),
+        frozenset(ast.unparse(part) for part in parts if isinstance(part, ast.Attribute) and _is_chain(part)),
     )
+
+
+def _is_chain(part: ast.expr) -> bool:
+    """Return True for names that are joined by dots alone."""
+    while isinstance(part, ast.Attribute):
+        part = part.value
+    return isinstance(part, ast.Name)
 
 
 def _iterated(part: ast.AST) -> list[ast.expr]:

@@ -53,6 +53,7 @@ class Record:
         late: of those, values that were not read after each line, each with the record after which it was last read.
         orders: of sets that the line may iterate over, by name in the source: digests of the members and of their order,
             and the first members as text.
+        named: attributes of other objects that the line names, as written: those as traces name them.
     """
 
     kind: str
@@ -67,6 +68,7 @@ class Record:
     after: Values = attrs.field(factory=dict)
     late: dict[str, int] = attrs.field(factory=dict)
     orders: dict[str, tuple[int, int, str]] = attrs.field(factory=dict)
+    named: dict[str, str] = attrs.field(factory=dict)
 
 
 @attrs.define

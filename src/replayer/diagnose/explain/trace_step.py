@@ -125,15 +125,15 @@ def trace_step_in(run: Run, inputs: Any, known: Collection[Result] = ()) -> Trac
 
     Raises RuntimeError if a copy died, and what run raises.
     """
-    untraced = _untraced(run, inputs)
+    untraced = run_untraced(run, inputs)
     if (untraced["hash"], untraced["raised"]) in known:
         state = snapshot_from_plain(untraced["state"]) if untraced["raised"] is None else None
         return TracedStep(state, untraced["raised"], StepTrace(), is_same=True, note=None, is_traced=False)
     return attrs.evolve(_trace(run, inputs, untraced), reads=_reads(run, inputs, untraced))
 
 
-def _untraced(run: Run, inputs: Any) -> dict[str, Any]:
-    """Run the step. A function of its own, so that the stack is as deep as where _trace runs the step again."""
+def run_untraced(run: Run, inputs: Any) -> dict[str, Any]:
+    """Run the step: its "hash", "raised" and "state". A function of its own, so that the stack is as deep as where _trace runs the step again."""
     return run(partial(_step, inputs=inputs))
 
 

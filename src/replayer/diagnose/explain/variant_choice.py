@@ -14,6 +14,7 @@ from recorder.ambient.outside.process_facts import CPU_FEATURES, VARIABLES, proc
 from recorder.environment import describe_environment
 from recorder.factory_spec import Factory
 from replayer.desync.outside_comparison import setting_text
+from replayer.diagnose.explain.values.process_settings import recorded_settings
 from replayer.diagnose.explain.variants import Variant, VariantFailedError, VariantOutcome, VariantRunner
 from replayer.playback.cursor import Cursor, MismatchError
 from replayer.playback.make_simulation import make_simulation
@@ -55,7 +56,10 @@ def first_variants(
         variables |= {name: noted.get(name) for name in VARIABLES if noted and noted.get(name) != here.get(name)}
         words = [f"{name}={value}" if value is not None else f"{name} unset" for name, value in variables.items()]
         words = [f"as recorded, {', '.join(words)}"] if words else []
-    other = [Variant(", ".join(words), variables, code)] if words else []
+    settings = recorded_settings(noted) if not environment and code is None else {}
+    if settings:
+        words = [*(words or ["as recorded"]), *(f"{name} as recorded" for name in settings)]
+    other = [Variant(", ".join(words), variables, code, settings=settings)] if words else []
     return Variant("now") if environment or code is not None else _present_variant(recorded), other, notes
 
 

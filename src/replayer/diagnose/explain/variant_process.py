@@ -1,7 +1,8 @@
 """The process of one variant of ``replay explain``, with its own environment or version of the code.
 
 It reads a job (plain data in a file), makes the simulation, does the job and writes the result (plain data as well).
-The jobs: "verify" finds the first bad tick, "state" makes the state at a tick, "trace" runs one traced step.
+The jobs: "verify" finds the first bad tick, "state" makes the state at a tick, "trace" runs one traced step, "give" runs it with
+values of another instance.
 """
 
 from __future__ import annotations
@@ -27,10 +28,12 @@ from recorder.processes.fork_hazard import NewThreads, fork_hazard
 from recorder.processes.interpreter import begin_as_python, module_program
 from replayer.desync.location import PhaseStep, watched_advance
 from replayer.desync.stand_ins import use_stand_ins
+from replayer.diagnose.explain.given.give import give_from_the_other
 from replayer.diagnose.explain.outside.import_reads import noting_variables
 from replayer.diagnose.explain.outside.replaced_files import replace_files
 from replayer.diagnose.explain.step_trace import snapshot_from_plain, snapshot_to_plain
 from replayer.diagnose.explain.trace_step import Result, TracedStep, trace_step, trace_step_in
+from replayer.diagnose.explain.values.given_values import GivenValues
 from replayer.diagnose.explain.values.joined import join_names, separate_names
 from replayer.diagnose.explain.values.layouts import ORDERS, put_in_order
 from replayer.diagnose.explain.values.loaded_lines import loaded_values
@@ -98,6 +101,8 @@ def _do(job: dict[str, Any], answers: int, load: Load) -> dict[str, Any]:
                 cursor = Cursor(tape, make_simulation(tape, load()))
                 cursor.seek(job["tick"])
                 result = {"state": snapshot_to_plain(cursor.state.snapshot())}
+            case "give":
+                result = _given(tape, job, load).to_plain()
             case _:
                 result = _trace(tape, job, load)
     return result
@@ -169,6 +174,23 @@ def _trace(tape: Tape, job: dict[str, Any], load: Load) -> dict[str, Any]:
         if recorded_hash in hashes and len(set(hashes)) > 1:
             break  # One gives the recorded state and one does not: that is enough.
     return {"steps": steps, "imported": [read.to_plain() for read in _imported]}
+
+
+def _given(tape: Tape, job: dict[str, Any], load: Load) -> GivenValues:
+    """Put values of an instance into another one, and run the step there."""
+    _load_adapter(tape)
+    threads, inputs = NewThreads(), tape.frame(job["tick"]).inputs
+
+    def prepare(start: int | None) -> Simulation:
+        simulation = _prepared(tape, load, job, start).simulation
+        if (hazard := threads.hazard() or fork_hazard()) is not None:
+            raise _NotReachedError(f"copies of the process would hang: {hazard} has been used in it")
+        return simulation
+
+    try:
+        return give_from_the_other(load(), prepare, job["starts"], inputs, job["words"])
+    except (_NotReachedError, RuntimeError) as error:
+        return GivenValues(why_not=str(error))
 
 
 def _load_adapter(tape: Tape) -> None:

@@ -29,6 +29,7 @@ from recorder.processes.interpreter import (
 )
 from replayer.diagnose.explain.step_trace import snapshot_from_plain, snapshot_to_plain
 from replayer.diagnose.explain.trace_step import Result, TracedStep
+from replayer.diagnose.explain.values.given_values import GivenValues
 from sim.kernel.state import Snapshot
 
 _MODULE = "replayer.diagnose.explain.variant_process"
@@ -190,6 +191,20 @@ class VariantRunner:
         except VariantFailedError:
             return None
         return snapshot_from_plain(result["state"])
+
+    def give(
+        self, variant: Variant, tick: int, before: Snapshot, starts: Sequence[int | None], words: Sequence[str]
+    ) -> GivenValues:
+        """Give a variant the values outside the state of another instance, and run the step to a tick.
+
+        starts: of the other instance, and of the variant. words: names of the values that a line reads.
+        """
+        plain = {"tick": tick, "before": snapshot_to_plain(before), "starts": list(starts), "words": list(words)}
+        try:
+            (result,) = self._run([self._job("give", variant) | plain], [variant])
+        except VariantFailedError as error:
+            return GivenValues(why_not=str(error).removeprefix(f"{variant.label}: "))
+        return GivenValues.from_plain(result)
 
     def search(self, variant: Variant, progress: Callable[[float], None]) -> SearchResult:
         """Verify the tape on this variant up to the first bad tick. progress: called with a fraction, from 0 to 1.

@@ -7,6 +7,7 @@ and both continue with the same inputs. If a hash differs, something outside the
 from __future__ import annotations
 
 import math
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice, pairwise
@@ -148,10 +149,14 @@ def _start(number: int, period_ticks: int) -> int:
     return number if period_ticks == 1 else number * period_ticks + number * 618_034 // 1_000_000
 
 
+_ATTRIBUTE = "attribute"
+
+
 class _Run:
     """One run of a test."""
 
     def __init__(self, factory: Factory, *, is_watching: bool) -> None:
+        self._threads = set(threading.enumerate())  # Those that the simulation did not start.
         self._roots = Roots(factory)
         before = self._before = take_ambient(self._roots, None)
         try:
@@ -286,11 +291,21 @@ class _Run:
         if not any(suspect.proved for suspect in suspects):
             ends = lambda: end_of_trial(self._trials.run(period, way))  # noqa: E731 - it is short
             suspects = [*dependences(ends, OwnCode(self._live)), *suspects]
+        if running := self._running_threads():  # What one of them changes meanwhile differs as well, and is not hidden.
+            suspects = [attrs.evolve(one, proved=one.proved and one.kind != _ATTRIBUTE) for one in suspects]
+            self._notes[f"threads run between the steps, such as {running[0]}: they may change values at any time"] = (
+                None
+            )
         finding = _finding(period, way, outcome, [self._since(suspect) for suspect in suspects])
         if way == FRESH and not any(suspect.proved for suspect in suspects):
             finding = attrs.evolve(finding, repeats=self._repeated(period, outcome))
         lost = self._trials.lost(period, way)
         return attrs.evolve(finding, lost=lost, without_effect=without_effect if not suspects else [])
+
+    def _running_threads(self) -> list[str]:
+        """The names of threads that the simulation started, but for those of pools, which wait for work."""
+        running = [thread.name for thread in threading.enumerate() if thread not in self._threads]
+        return sorted(name for name in running if not name.startswith("ThreadPoolExecutor"))
 
     def _repeated(self, period: Period, outcome: TrialOutcome) -> Repeats | None:
         """Let further fresh copies run the period from the same start, with the same surroundings.

@@ -16,12 +16,13 @@ from typing import Any
 
 import attrs
 
-from recorder.ambient.ambient import INSTANCE, Ambient
+from recorder.ambient.ambient import Ambient
 from recorder.ambient.ambient_diff import Candidate, find_candidates
 from recorder.ambient.object_walk import take_ambient
 from recorder.ambient.roots import Roots, put_cache
-from recorder.ambient.transplant import Transplant
+from recorder.ambient.transplant import give_values
 from recorder.exception_text import raised_text
+from replayer.desync.object_diff import are_equal
 from replayer.diagnose.hidden_state.naming_lines import Line, lines_naming, lines_that_run
 from replayer.diagnose.hidden_state.outside_sources import OutsideReads, OutsideSources
 from replayer.diagnose.hidden_state.report import ENVIRONMENT, FRESH, READ, USED, Suspect
@@ -131,6 +132,7 @@ class Trials:
         only: Sequence[str] | None,
     ) -> TrialOutcome:
         action, ambient, count, unlike = "making or loading it", None, 0, frozenset[str]()
+        given = [one for one in put_back if one.paths[0][0][0] != CALL]
         try:
             with self._sources.moved(period.reads):
                 copy = self._elsewhere(period) if way == USED else as_simulation(self._factory())
@@ -138,10 +140,10 @@ class Trials:
                     self.makes_unequal = True
                 restore(copy, period.start)
             ambient = take_ambient(self._roots, copy) if self.is_watching else None
-            if ambient is not None and put_back:
-                self._give(period, copy, ambient, put_back)
+            if ambient is not None and given:
+                give_values(period.ambient, ambient, copy.state, given)
                 unlike = frozenset(one.name for one in find_candidates(period.ambient, take_ambient(self._roots, copy)))
-            if copy.state.hash() != period.start.hash():
+            if not _is_like(copy, period.start.hash(), period.start if given else None):
                 return TrialOutcome(0, copy.state.snapshot(), "loading the state changed it", ambient)
             action = "the step"
             with self._sources.moved(period.reads, repeated):
@@ -151,7 +153,8 @@ class Trials:
                         return TrialOutcome(count - 1, copy.state.snapshot(), f"{changed} changed the state", ambient)
                     with self._watched():
                         copy.step(decode_plain(inputs))
-                    if copy.state.hash() != period.hashes[count - 1]:
+                    states = period.states if given else []
+                    if not _is_like(copy, period.hashes[count - 1], states[count - 1] if states else None):
                         return TrialOutcome(count, copy.state.snapshot(), None, ambient, unlike)
         except Exception as error:  # noqa: BLE001 - a copy that lacks a value may fail in any way: that is a finding
             return TrialOutcome(count, None, raised_text(action, error), ambient)
@@ -206,22 +209,6 @@ class Trials:
         for inputs in first.inputs[: len(first.inputs) // 2 + 1]:
             self._used.step(decode_plain(inputs))
         return self._used
-
-    def _give(self, period: Period, copy: Simulation, ambient: Ambient, put_back: Sequence[Candidate]) -> None:
-        surroundings = [
-            path for candidate in put_back for path in candidate.paths if path[0][0] not in (INSTANCE, CALL)
-        ]
-        if surroundings:
-            period.ambient.put_back(surroundings)
-        transplant = Transplant(period.ambient, ambient, copy.state)
-        for candidate in put_back:
-            if candidate.kind != "alias":
-                for path in candidate.paths:
-                    if path[0][0] == INSTANCE:
-                        transplant.give(path)
-        for candidate in put_back:
-            if candidate.kind == "alias":
-                transplant.join(*candidate.paths)
 
     @contextmanager
     def _fresh_caches(self, kept: Sequence[Any]) -> Iterator[None]:
@@ -311,6 +298,12 @@ class Trials:
         """The readers, or environment variables, that alone make a copy diverge; all, if none does alone."""
         alone = [name for name in names if self.run(period, way, only=[name]).bad_count is not None]
         return alone or list(names)
+
+
+def _is_like(copy: Simulation, state_hash: int, state: Snapshot | None) -> bool:
+    """Return True if a copy has a state: its hash, or, of a copy that was given values, the state itself, object by object."""
+    is_equal = copy.state.hash() == state_hash
+    return is_equal or (state is not None and are_equal(state, copy.state.snapshot()))
 
 
 def end_of_trial(outcome: TrialOutcome) -> tuple[int | None, str | None, int | None]:

@@ -54,7 +54,8 @@ def investigate(
 
         explanation = explain_tape(path, sim=sim, on_stage=on_stage, last_variants=last_variants, **how)
         cause = explanation.cause
-        if (cause is not None and cause.kind != "unseen") or explanation.tick is None:
+        is_known = cause is not None and cause.kind != "unseen" and not explanation.is_refuted
+        if is_known or explanation.tick is None:
             return explanation
         if explanation.agrees and not explanation.is_only_here:
             return explanation
@@ -64,7 +65,8 @@ def investigate(
         check.start()
         tested = [_environments_tested(explanation, environments)] if environments is not None else []
         hidden = check.result(explanation.tick)
-        if hidden.suspicious is False and _is_hidden(explanation):
+        if hidden.suspicious is False and (explanation.pair is None or _is_hidden(explanation)):
+            # What made the recording another run than all those made here is in none of the search's runs either.
             hidden = attrs.evolve(hidden, suspicious=None)
         return attrs.evolve(explanation, tested=[*tested, hidden])
 

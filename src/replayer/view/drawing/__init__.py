@@ -1,1 +1,1 @@
-"""Draw what the page of `replay view` shows into files: pictures, GIFs and videos, for `replay render`."""
+"""Draw what the page of `replay view` shows into files: pictures, GIFs, videos and pages, for `replay render`."""

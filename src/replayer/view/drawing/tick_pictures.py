@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageDraw, ImageFont
 
-from replayer.view.drawing.colour_maps import POINT_COLOURS, colours_of, table
+from replayer.view.drawing.colour_maps import POINT_COLOURS, are_few, category, colours_of, table
 from replayer.view.states.frame_encoding import PICTURE, EncodedTick
 from replayer.view.states.page_json import page_text
 
@@ -90,6 +90,8 @@ class TickPainter:
         self._page, self._ink, self._ground = SCHEMES[options.scheme]
         self._font = ImageFont.load_default(TEXT)
         self._shapes: dict[str, tuple[int, int]] = {}
+        self._steps: dict[str, int] = {}  # Of the last picture of each layer.
+        self._all_ranges = dict(ranges)  # Those of all ticks, also where each tick has a scale of its own.
         self._titles_wide = 0  # Pixels; of the first tick, so that all have one size.
 
     def paint(self, tick: int, encoded: EncodedTick) -> Image.Image:
@@ -127,6 +129,9 @@ class TickPainter:
         if math.isnan(low) or self._title_wide(name) > room:
             pen.text(at, self._fitted(self._title(name), room), self._ink, self._font)
             return
+        if self._are_few(name):
+            self._draw_categories(pen, at, name)
+            return
         for text in (page_text(name, TITLE_MAX), f"{low:.4g}"):
             pen.text((x, y), text, self._ink, self._font)
             x += self._width(text) + GAP
@@ -138,12 +143,30 @@ class TickPainter:
         page.paste(Image.fromarray(bar).resize(BAR, Image.Resampling.NEAREST), (x, y + BAR_DOWN))
         pen.text((x + BAR[0] + GAP, y), f"{high:.4g}", self._ink, self._font)
 
+    def _draw_categories(self, pen: ImageDraw.ImageDraw, at: tuple[int, int], name: str) -> None:
+        """Draw the name of a map, and a square of its colour before each whole number."""
+        (x, y), (low, high) = at, self._all_ranges[name]
+        pen.text((x, y), page_text(name, TITLE_MAX), self._ink, self._font)
+        x += self._width(page_text(name, TITLE_MAX)) + GAP
+        for value in range(int(low), int(high) + 1):
+            fill = self._ground if value == low == 0 else category(value)
+            pen.rectangle((x, y + BAR_DOWN, x + SWATCH - 1, y + BAR_DOWN + SWATCH - 1), fill=fill, outline=self._ink)
+            pen.text((x + SWATCH + 3, y), str(value), self._ink, self._font)
+            x += SWATCH + 3 + self._width(str(value)) + GAP
+
     def _title_wide(self, name: str) -> int:
-        """The pixels of a title with its colour bar."""
+        """The pixels of a title with its colour bar, or with its categories."""
+        if self._are_few(name):
+            low, high = self._all_ranges[name]
+            numbers = sum(self._width(str(value)) + SWATCH + 3 + GAP for value in range(int(low), int(high) + 1))
+            return self._width(page_text(name, TITLE_MAX)) + numbers
         bounds = [f"{value:.4g}" for value in self.ranges.get(name, ())]
         texts = [page_text(name, TITLE_MAX), *bounds]
         swatch = SWATCH + GAP // 2 if self.ranges.get(name, (math.nan,))[0] == 0 else 0
         return sum(self._width(text) + GAP for text in texts) - GAP + (BAR[0] + GAP + swatch if bounds else 0)
+
+    def _are_few(self, name: str) -> bool:
+        return name in self._steps and are_few(self._steps[name], self._all_ranges[name])
 
     def _ground_colour(self) -> Picture:
         return np.array([int(self._ground[at : at + 2], 16) for at in (1, 3, 5)], np.uint8)
@@ -168,8 +191,9 @@ class TickPainter:
         self._shapes[name] = (width * cell, height * cell)
         if layer.kind == PICTURE:
             return Image.fromarray(layer.codes).resize(self._shapes[name], Image.Resampling.NEAREST)
-        shown = self.ranges[name]
-        colours = colours_of(self._options.colours, layer.steps, layer.range, shown, self._ground_colour())
+        shown, self._steps[name] = self.ranges[name], layer.steps
+        few = self._are_few(name)
+        colours = colours_of(self._options.colours, layer.steps, layer.range, shown, self._ground_colour(), few=few)
         image = Image.fromarray(colours[layer.codes]).resize(self._shapes[name], Image.Resampling.NEAREST)
         if self._options.points:
             self._draw_points(image, encoded, cell)

@@ -9,6 +9,9 @@ const STOPS = {
   differenceLight: '00385c0072b27fbde0e6eaeeeab676b85c005c2e00',
   differenceDark: 'c4e6fb56b4e91f5a7f14181c704916f0a13cffe3b8',
 };
+// Of whole numbers that are few: colours without an order, none of them one of a ring (Paul Tol's, for all eyes).
+const CATEGORIES = ['ee8866', '4477aa', 'ee6677', '228833', 'ccbb44', '66ccee', 'aa3377', 'bbbbbb'];
+const EXACT_MAX = 253; // Steps of whole numbers, see frame_encoding.py.
 export const MAPS = ['viridis', 'cividis', 'inferno', 'grey'];
 export const POINT_COLOURS = ['#e69f00', '#56b4e9', '#cc79a7', '#f0e442', '#009e73', '#d55e00'];
 export const NOT_FINITE = 0xffff00ff; // Magenta: in none of the maps.
@@ -18,6 +21,15 @@ const made = new Map();
 export const isDark = () => document.documentElement.dataset.theme === 'dark';
 
 export const word = (r, g, b) => ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0;
+
+// True of a map of whole numbers, as far as this scale goes at most as many as there are colours.
+export const isFew = (layer, { low, high }) => layer.steps <= EXACT_MAX && high - low < CATEGORIES.length;
+
+// The colour of a category: that of its number, whatever other numbers a run has.
+export function categoryOf(value) {
+  const count = CATEGORIES.length;
+  return `#${CATEGORIES[((value % count) + count) % count]}`;
+}
 
 export function wordOf(hex) {
   return word(parseInt(hex.slice(1, 3), 16), parseInt(hex.slice(3, 5), 16), parseInt(hex.slice(5, 7), 16));

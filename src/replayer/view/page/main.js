@@ -22,12 +22,12 @@ const KEYS = {
   'PgUp PgDn': 'keyframe before, after', '[ ]': 'event before, after (of the chosen kind)', '{ }': 'input before, after', 'D  Shift D': 'next, previous difference', 'F  Shift F': 'next, previous finding',
   G: 'type a tick (−1 is the last)', '/': 'search', '+ − 0': 'zoom the time bar, whole run', 'I O': 'loop from, to here', '\\': 'no loop', '1 … 9': 'layer on or off',
   Q: 'ask: find ticks, who wrote a value, branch from here', W: 'who wrote this? (the cell under the pointer)', 'M  Shift M': 'next, previous match of what was asked',
-  N: 'now: follow the recording', C: 'compare: next way', B: 'blink: the other tape', S: 'save: picture, curves, video, this view', T: 'colour scheme', '?': 'these keys', Esc: 'close',
+  N: 'now: follow the recording', C: 'compare: next way', B: 'blink: the other tape', S: 'save: picture, curves, video, this view', X: 'one map alone, as large as the page', T: 'colour scheme', '?': 'these keys', Esc: 'close',
 };
 const REST_MS = 90, ADDRESS_MS = 300, DETAIL_MS = 250, LAYERS_MAX = 12, CURVES_MAX = 6, CURVES_SHOWN = 4;
 
 const state = {
-  tapes: [], info: null, first: 0, last: 0, tick: 0, window: [0, 1], layers: [], curves: [], curvesChosen: false, telemetry: [], hidden: new Set(), compare: 'side', blink: 0, map: 'viridis',
+  tapes: [], info: null, first: 0, last: 0, tick: 0, window: [0, 1], layers: [], curves: [], curvesChosen: false, telemetry: [], hidden: new Set(), compare: 'side', blink: 0, map: 'viridis', few: 'categories', large: null,
   scale: 'grows', speed: 30, direction: 1, playing: false, loopRange: null, kind: null, tab: 'tick', table: null, page: null, difference: null, trouble: null, said: null, live: null, following: false,
   clamp: (tick) => Math.max(state.first, Math.min(state.last, Math.round(tick))),
   shownTick: (side) => (side < 2 ? Math.max(state.tapes[side].first, Math.min(state.tapes[side].last, state.tick)) : state.tick),
@@ -135,7 +135,7 @@ function jumpEvent(back) {
 function look() {
   wire.look(state.layers, needsDifference(), state.curves.filter((name) => !state.telemetry.includes(name)));
   maps.frames = [];
-  if (state.layers.length) maps.build(state.layers);
+  if (state.layers.length) buildMaps();
   else {
     maps.cards = [];
     byId('maps').replaceChildren(noLayers());
@@ -143,6 +143,21 @@ function look() {
   buildRail();
   buildModes();
   wire.seek(state.tick, false);
+  changed();
+}
+
+function buildMaps() {
+  if (!state.layers.includes(state.large)) state.large = null;
+  document.body.classList.toggle('large', state.large !== null);
+  maps.build(state.large ? [state.large] : state.layers);
+}
+
+// One map alone, without what stands around the maps; null: all of them.
+function enlarge(name) {
+  state.large = name;
+  buildMaps();
+  maps.show(maps.frames);
+  curves.draw();
   changed();
 }
 
@@ -197,6 +212,7 @@ function buildRail() {
   if (info.points.length) out.push(h('h2', { textContent: 'Points' }), ...info.points.map((name, at) => check(name, !state.hidden.has(name), (isOn) => { state.hidden[isOn ? 'delete' : 'add'](name); maps.paint(); changed(); }, POINT_COLOURS[at % POINT_COLOURS.length])));
   if (info.layers.some((name) => name !== 'picture' || !info.has_picture)) {
     out.push(h('h2', { textContent: 'Colours' }), choice('Colours', Object.fromEntries(MAPS.map((name) => [name, name])), state.map, (map) => { state.map = map; maps.paint(); changed(); }));
+    out.push(choice('Few whole numbers: categories have colours without an order, amounts those of the map', { categories: 'few: categories', amounts: 'few: amounts' }, state.few, (few) => { state.few = few; maps.paint(); changed(); }));
     out.push(choice('Scale: one that grows keeps colours comparable from tick to tick', { grows: 'scale: grows', own: 'scale: each tick' }, state.scale, (scale) => { state.scale = scale; maps.paint(); changed(); }));
   }
   const rail = byId('rail'), focused = [...rail.querySelectorAll('input, select')].indexOf(document.activeElement);
@@ -247,6 +263,8 @@ function address() {
   if (state.kind) query.set('kind', state.kind);
   if (state.map !== 'viridis') query.set('map', state.map);
   if (state.scale !== 'grows') query.set('scale', state.scale);
+  if (state.few !== 'categories') query.set('few', state.few);
+  if (state.large) query.set('large', state.large);
   if (state.hidden.size) query.set('hidden', [...state.hidden].join('|'));
   return query.toString();
 }
@@ -273,6 +291,8 @@ function readAddress() {
   state.hidden = new Set(list('hidden', info.points) ?? []);
   if (MAPS.includes(query.get('map'))) state.map = query.get('map');
   if (query.get('scale') === 'own') state.scale = 'own';
+  if (query.get('few') === 'amounts') state.few = 'amounts';
+  if (state.layers.includes(query.get('large'))) state.large = query.get('large');
   if (query.get('compare') in MODES) state.compare = query.get('compare');
   state.tab = query.get('tab') ?? (state.finding ? 'finding' : info.has_object ? 'object' : info.layers.length || info.world ? 'tick' : info.tables.length ? 'tables' : 'fields');
   state.tick = state.clamp(query.get('tick') === 'live' ? state.last : query.has('tick') ? Number(query.get('tick')) || 0 : state.finding?.tick ?? state.first);
@@ -297,7 +317,7 @@ function onKey(event) {
     i: () => setLoop(state.tick, state.loopRange?.[1] ?? state.last), o: () => setLoop(state.loopRange?.[0] ?? state.first, state.tick), '\\': () => setLoop(),
     c: () => { if (isTwo) { state.compare = modes[(modes.indexOf(state.compare) + 1) % modes.length]; look(); } },
     b: () => { if (isTwo) { if (state.compare !== 'blink') { state.compare = 'blink'; look(); } else { state.blink = 1 - state.blink; maps.paint(); } } },
-    q: () => questions.open('find'), w: () => whoUnderPointer(), m: () => questions.jump(event.shiftKey),
+    x: () => enlarge(state.large ? null : maps.hover?.layer ?? state.layers[0] ?? null), q: () => questions.open('find'), w: () => whoUnderPointer(), m: () => questions.jump(event.shiftKey),
     s: () => openSave(state, maps, address), t: () => theme.turn(), '?': () => byId('keys').showModal(),
   };
   const layer = /^[1-9]$/.test(key) ? state.info.layers[Number(key) - 1] : undefined;
@@ -337,7 +357,7 @@ const actions = {
   asks: (...what) => questions.open(...what),
   matched: () => bar.draw(),
   pause: () => playback.pause(), loop: setLoop, kind: setKind, curve: setCurve, layer: setLayer,
-  tab: (tab) => inspector.choose(tab),
+  tab: (tab) => inspector.choose(tab), enlarge,
   zoom: (factor) => (factor === Infinity ? bar.show(state.first, state.last) : bar.zoom(factor)),
   windowed: () => { curves.load(); curves.draw(); },
   tickAt: (x) => bar.tickAt(x),

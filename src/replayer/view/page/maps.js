@@ -1,11 +1,11 @@
 // Heat maps and pictures: one card a layer, in it one figure a side, with legend, points, cross hair and values on hover.
 
 import { h, byId, css, figure, tell, tip, whole } from '/f/dom.js';
-import { MAPS, NOT_FINITE, POINT_COLOURS, table, wordOf } from '/f/colours.js';
+import { categoryOf, isFew, MAPS, NOT_FINITE, POINT_COLOURS, table, wordOf } from '/f/colours.js';
 import { Rings } from '/f/rings.js';
-import { DIFFERENCE, OTHER_TICK, PICTURE, POINT, valueOf } from '/f/wire.js';
+import { DIFFERENCE, OTHER_TICK, PICTURE, POINT, VALUES, valueOf } from '/f/wire.js';
 
-const GAP = 10, CARD_PADDING = 22, TOP = 46, CAPTION = 20, SIDE_GAP = 8, EXACT_MS = 220, SIZES_SHOWN = 6, SMOOTH_TO = 3, KEPT_SHARE = 0.85;
+const GAP = 10, CARD_PADDING = 22, TOP = 46, CAPTION = 20, NAMED = 22, SIDE_GAP = 8, EXACT_MS = 220, SIZES_SHOWN = 6, SMOOTH_TO = 3, KEPT_SHARE = 0.85;
 const SHAPE = { width: 48, height: 48 }; // Until the first frame is there.
 export { MAPS };
 
@@ -45,9 +45,13 @@ export class Maps {
       card.figures.push(one);
     }
     card.legendBox = h('div', { className: 'legend' }, card.low, card.nothing, card.legend, card.high);
+    card.categories = h('div', { className: 'legend', hidden: true });
+    card.named = h('div', { className: 'named', hidden: true });
+    const isLarge = this.state.large === name, word = isLarge ? 'All maps' : 'This map alone, as large as the page';
+    const enlarge = h('button', { className: 'enlarge', title: `${word} ( x )`, ariaLabel: word, ariaPressed: String(isLarge), textContent: isLarge ? '⤡' : '⤢', onclick: () => this.actions.enlarge(isLarge ? null : name) });
     card.element = h('article', { className: 'card' },
-      h('div', { className: 'top' }, h('b', { textContent: name, title: name }), card.legendBox),
-      h('div', { className: 'pair' }, ...card.figures.map(({ element }) => element)));
+      h('div', { className: 'top' }, h('b', { textContent: name, title: name }), card.legendBox, card.categories, ...(this.actions.enlarge ? [enlarge] : [])),
+      h('div', { className: 'pair' }, ...card.figures.map(({ element }) => element)), card.named);
     return card;
   }
 
@@ -59,7 +63,9 @@ export class Maps {
 
   show(frames) {
     this.frames = frames;
-    let changed = false;
+    const hasPoints = frames.some((frame) => frame?.points.size);
+    let changed = hasPoints !== this.hasPoints;
+    this.hasPoints = hasPoints;
     for (const card of this.cards) {
       const layer = frames.map((frame) => this.layerOf(frame, card.name)).find(Boolean);
       if (layer && (layer.width !== card.shape.width || layer.height !== card.shape.height)) {
@@ -80,7 +86,7 @@ export class Maps {
     const scale = (card, columns) => {
       const rows = Math.ceil(count / columns);
       const wide = ((width - GAP * (columns - 1)) / columns - CARD_PADDING - SIDE_GAP * (sides - 1)) / sides;
-      const tall = Math.max(120, (height - GAP * (rows - 1)) / rows - TOP - caption);
+      const tall = Math.max(120, (height - GAP * (rows - 1)) / rows - TOP - caption - (this.hasPoints ? NAMED : 0));
       return Math.min(wide / card.shape.width, tall / card.shape.height);
     };
     let columns = 1;
@@ -116,6 +122,7 @@ export class Maps {
       const range = this.rangeOf(card);
       for (const one of card.figures) this.paintFigure(card, one, range, ground);
       this.paintLegend(card, range);
+      this.namePoints(card);
     }
   }
 
@@ -164,13 +171,13 @@ export class Maps {
       tell(one.note, frame ? 'not at this tick' : '');
       return;
     }
-    const differing = this.paintCells(one, layer, range, ground);
+    const differing = this.paintCells(one, card.name, layer, range, ground);
     pen.imageSmoothingEnabled = one.canvas.width < layer.width * (layer.kind === PICTURE ? SMOOTH_TO : 1);
     pen.clearRect(0, 0, one.canvas.width, one.canvas.height);
     pen.drawImage(one.small, 0, 0, one.canvas.width, one.canvas.height);
     tell(one.note, side < 2 ? state.tapes[side].role ?? state.tapes[side].name : differing ? `${whole(differing)} ${differing === 1 ? 'cell differs' : 'cells differ'}, by ${figure(layer.high)} at most` : 'the same');
     one.note.title = one.note.textContent; // It may be wider than the map.
-    if (layer.kind === 0) this.paintPoints(pen, one, frame, layer);
+    if (layer.kind === VALUES) this.paintPoints(pen, one, frame, layer);
     this.paintHair(pen, one, layer);
   }
 
@@ -180,7 +187,7 @@ export class Maps {
     return `${card.name}${who}, tick ${frame ? frame.shown : 'unknown'}${range}`;
   }
 
-  paintCells(one, layer, range, ground) {
+  paintCells(one, name, layer, range, ground) {
     const { small } = one;
     if (small.width !== layer.width || small.height !== layer.height || !one.image) {
       small.width = layer.width;
@@ -192,7 +199,7 @@ export class Maps {
     if (layer.kind === PICTURE) {
       for (let i = 0, at = 0; i < pixels.length; i++, at += 3) pixels[i] = ((255 << 24) | (codes[at + 2] << 16) | (codes[at + 1] << 8) | codes[at]) >>> 0;
     } else {
-      const colours = this.coloursOf(layer, range, ground);
+      const colours = this.coloursOf(name, layer, range, ground);
       for (let i = 0; i < pixels.length; i++) {
         pixels[i] = colours[codes[i]];
         if (codes[i] !== 128) differing++;
@@ -203,23 +210,44 @@ export class Maps {
   }
 
   // One colour for each byte of this frame: each frame has a range of its own, the shown scale may be wider.
-  coloursOf(layer, range, ground) {
+  coloursOf(name, layer, range, ground) {
     const colours = new Uint32Array(256);
     if (layer.kind === DIFFERENCE) {
       const all = table('difference');
       for (let code = 2; code < 255; code++) colours[code] = all[Math.round(127.5 + ((code - 128) / 126) * 127.5)];
       colours[128] = ground;
     } else {
-      const all = table(this.state.map), span = range.high - range.low || 1;
+      const all = table(this.state.map), areFew = this.areFew(name, layer), span = range.high - range.low || 1;
       for (let code = 0; code <= layer.steps; code++) {
         const value = layer.low + (code / layer.steps) * (layer.high - layer.low);
-        colours[code] = all[Math.max(0, Math.min(255, Math.floor(((value - range.low) / span) * 255)))];
+        colours[code] = areFew ? wordOf(categoryOf(Math.round(value))) : all[Math.max(0, Math.min(255, Math.floor(((value - range.low) / span) * 255)))];
       }
       // Nothing looks like the ground, so that sparse layers can be read. The legend says so: 0 is where its scale begins.
       if (layer.low === 0 && range.low === 0) colours[0] = ground;
     }
     if (layer.steps < 255) colours[255] = NOT_FINITE;
     return colours;
+  }
+
+  // As far as all ticks that are known tell, whatever the scale is: else the colours of a tick could be of the other sort.
+  areFew(name, layer) {
+    return this.state.few === 'categories' && layer.kind === VALUES && isFew(layer, this.ranges.get(name));
+  }
+
+  // Below a map: the rings on it, with their names and how many there are at this tick.
+  namePoints(card) {
+    const frame = this.frames[this.sideOf(card.figures[0])], layer = this.layerOf(frame, card.name);
+    const kinds = frame && layer?.kind === VALUES ? [...frame.points].map(([kind, places]) => [this.state.tapes[frame.side].points[kind], places.length / POINT]).filter(([name]) => !this.state.hidden.has(name)) : [];
+    const text = kinds.map(([name, count]) => `${name} ${whole(count)}`).join(' ');
+    if (card.namedText === text) return;
+    card.namedText = text;
+    card.named.hidden = !kinds.length;
+    card.named.title = text;
+    card.named.replaceChildren(...kinds.map(([name, count]) => {
+      const ring = h('i', { className: 'ring' });
+      ring.style.borderColor = POINT_COLOURS[this.state.info.points.indexOf(name) % POINT_COLOURS.length];
+      return h('span', {}, ring, `${name} `, h('b', { textContent: whole(count) }));
+    }));
   }
 
   // Rings: the value below stays seen.
@@ -270,7 +298,11 @@ export class Maps {
   paintLegend(card, range) {
     const first = card.figures[0], isDifference = first.side === 2;
     const layer = this.layerOf(this.frames[this.sideOf(first)], card.name);
-    card.legendBox.hidden = !layer || layer.kind === PICTURE; // Nothing drawn has no scale, nor have colours.
+    const areFew = !isDifference && layer && this.areFew(card.name, layer);
+    card.legendBox.hidden = areFew || !layer || layer.kind === PICTURE; // Nothing drawn has no scale, nor have colours.
+    card.categories.hidden = !areFew;
+    if (areFew) { this.paintCategories(card); return; }
+    if (card.known) { card.known = null; card.categories.replaceChildren(); } // There were fewer until now.
     const colours = table(isDifference ? 'difference' : this.state.map);
     if (card.colours !== colours) {
       card.colours = colours;
@@ -283,6 +315,18 @@ export class Maps {
     card.nothing.hidden = isDifference || low !== 0;
     tell(card.low, short(low));
     tell(card.high, short(high));
+  }
+
+  paintCategories(card) {
+    const { low, high } = this.ranges.get(card.name);
+    const key = `${low} ${high}`;
+    if (card.known === key) return;
+    card.known = key;
+    card.categories.replaceChildren(...Array.from({ length: high - low + 1 }, (_, at) => {
+      const square = h('i');
+      if (low !== 0 || at > 0) square.style.background = categoryOf(low + at); // Nothing has the colour of the ground.
+      return h('span', {}, square, String(low + at));
+    }));
   }
 
   over(event, one, card) {

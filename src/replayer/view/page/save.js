@@ -2,7 +2,7 @@
 
 import { BASE, byId, css, h, whole } from '/f/dom.js';
 
-const PADDING = 12, TITLE = 22, FORMATS = ['mp4', 'gif', 'webm'];
+const PADDING = 12, TITLE = 22, FORMATS = ['mp4', 'gif', 'webm', 'html'];
 const quoted = (text) => (/^[\w.,:/=+-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
 
 export function openSave(state, maps, address) {

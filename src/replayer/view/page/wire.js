@@ -52,7 +52,7 @@ export function valueOf(layer, index, figure) {
   if (code > layer.steps) return 'not a finite number';
   const span = layer.high - layer.low;
   const value = layer.low + (code / layer.steps) * span;
-  return span > 0 && code !== 0 ? `${figure(value)} ± ${figure(span / (2 * layer.steps))}` : figure(value);
+  return span > 0 && code !== 0 && layer.steps !== span ? `${figure(value)} ± ${figure(span / (2 * layer.steps))}` : figure(value);
 }
 
 export class Wire {

@@ -12,7 +12,8 @@ Invariants:
     1. A value of a map is lowest + byte * (highest - lowest) / steps, wrong by at most half a step.
     2. What is greater than the lowest value never becomes byte 0: nothing and hardly anything look different.
     3. In a difference, byte 128 means equal and nothing else. The others are (byte - 128) / 126 * highest.
-    4. A byte above steps stands for a value that is not finite. Without such values, steps is 255.
+    4. A byte above steps stands for a value that is not finite. Without such values, steps is 255, or:
+    5. Of integers and booleans that are at most 253 apart, steps is how far they are apart, at least 1: the bytes are exact.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ import numpy.typing as npt
 
 FRAME = 1  # The first byte of a message.
 VALUES, PICTURE, DIFFERENCE = 0, 1, 2  # Kinds of layers.
+EXACT_MAX = 253  # Steps that no layer of other values has.
 PREVIEW, CACHED, OTHER_TICK, HEAD = 1, 2, 4, 8  # Flags of a frame.
 EQUAL, DIFFERENCE_STEPS, NOT_FINITE = 128, 126, 255
 
@@ -80,6 +82,8 @@ def encode_values(number: int, values: Array) -> bytes:
     if not inside.size:
         return _layer(number, VALUES, steps, array, np.full(array.shape, NOT_FINITE, np.uint8), 0.0, 0.0)
     lowest, highest = inside.min(), inside.max()
+    if array.dtype.kind in "biu" and int(highest) - int(lowest) <= EXACT_MAX:
+        steps = max(1, int(highest) - int(lowest))
     codes = np.zeros(array.shape, np.uint8)
     if highest > lowest:
         share = _share(np.where(known, array, lowest), lowest, highest)

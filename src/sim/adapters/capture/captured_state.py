@@ -174,7 +174,7 @@ class CapturedState:
 
     def _appeared(self, error: UnsavableError) -> NotCapturedError:
         name, described = self._place_of(error)
-        return NotCapturedError(f"{described} appeared in a step and cannot be saved. {self._ways_out(name)}")
+        return NotCapturedError(f"what appeared in a step cannot be saved: {described}. {self._ways_out(name)}")
 
     def _pack_rest(self) -> bool:
         """Capture all other values. Return False if an attribute was removed. Raises NotCapturedError."""

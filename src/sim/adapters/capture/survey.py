@@ -204,12 +204,10 @@ class Surveyor:
         its value; "open" makes the value a layer. ignored: full names that the user has excluded. detached: layers
         whose arrays count as copies. opens_objects: make objects of other classes layers.
         """
-        self._detached = detached
-        self._opens_objects = opens_objects
-        self._classify = classify
-        self._finder = finder
-        self._ignored = ignored
+        self._detached, self._opens_objects, self._ignored = detached, opens_objects, ignored
+        self._classify, self._finder = classify, finder
         self.unknown: dict[str, str] = {}
+        self._classes: list[type] = []  # Of the layers.
 
     def survey(self, layers: Sequence[tuple[str, Any]], before: Structure | None) -> tuple[Structure, dict[str, Any]]:
         """The structure of these objects and of the objects inside them, and all these objects by name.
@@ -219,6 +217,7 @@ class Surveyor:
         Raises UnsavableError for an array of another library whose memory another attribute shares.
         """
         previous = before.category_of() if before is not None else {}
+        self._classes = [type(holder) for _, holder in layers]
         surveyed: list[Layer] = []
         objects: dict[str, Any] = {}
         waiting = list(layers)
@@ -331,7 +330,9 @@ class Surveyor:
         # What appears later is made by a restore, since a fresh object may not have it yet.
         is_own = was in ("object", "same") or (before is None and not is_new)
         if self._opens_objects and is_open_object(value) and (is_own or self._holds_kept(value)):
-            return "object", self._finder.name_of(type(value))
+            name = self._finder.name_of(type(value))
+            if not self._finder.is_of_a_variable(value, self._classes):  # The graph names these.
+                return "object", name
         return "rest", NEVER_SET if value is None and (before is None or before.detail == NEVER_SET) else None
 
     def _holds_kept(self, value: Any) -> bool:

@@ -79,8 +79,7 @@ class GymnasiumSimulation(KeepsItsAttempts, ProvedSimulation, CountsEpisodes):
         level.
         """
         self.env = env
-        self._ignored = tuple(ignore)
-        self._pickler = pickler
+        self._ignored, self._pickler = tuple(ignore), pickler
         self.last = LastEnvCall()
         self._held = vars(self.last)
         self.info: dict[str, Any] | None = None
@@ -130,6 +129,10 @@ class GymnasiumSimulation(KeepsItsAttempts, ProvedSimulation, CountsEpisodes):
             rehearsal.step({"reset": 0})
             rehearsal.step(encode_action(twin.action_space.sample()))
             self._parts = parts_of(rehearsal._captured.structure)
+        except NotCapturedError:
+            raise
+        except Exception:  # noqa: BLE001 - the environment's own: it may need options, or refuse what its space samples
+            self._is_known = False
         finally:
             twin.close()
 
@@ -333,10 +336,7 @@ class RecordedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
             )
 
     def _ended(self) -> dict[str, Any] | None:
-        """The totals of the episode that ends here; None if they are not known, or it had no step.
-
-        A step that raised counts.
-        """
+        """The totals of the episode that ends here; None if unknown, or without a step. A step that raised counts."""
         steps = self.tape.tick - self._begun_at if self._begun_at is not None else 0
         if not steps:
             return None

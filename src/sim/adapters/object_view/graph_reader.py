@@ -222,8 +222,8 @@ class GraphReader:
                 return items([self.of_tree(part) for part in parts], "(", ")", last_name(name))
             case ["D", str(name), list(names), *parts]:
                 return attributes(last_name(name), names, [self.of_tree(part) for part in parts])
-            case ["l", str(name)]:
-                return Word(f"logger {name}")
+            case ["l" | "M" as letter, str(name)]:
+                return Word(f"{'logger' if letter == 'l' else 'module'} {name}")
             case ["C" | "F" | "N", str(name)]:
                 return Word(last_name(name))
             case ["L", str(name), int(index)]:

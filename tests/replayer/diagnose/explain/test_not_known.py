@@ -164,7 +164,7 @@ def test_negative_results_of_check_and_certify_are_printed(module: Any, capsys: 
     count = sum(1 for side in facts["sides"] if {*side["environment"]} - {"PYTHONHASHSEED"})
     assert count >= 2
     assert environments["found"] == f"the step to tick 15 with {count} other settings: the same state as here"
-    assert hidden["suspicious"] is False
+    assert hidden["suspicious"] is None  # The runs of the search are those that give the present state, too.
     assert hidden["found"].startswith("20 ticks from the start, ")
 
 

@@ -136,6 +136,46 @@ def test_without_a_seed_one_is_drawn_and_recorded(tmp_path: Path) -> None:
     assert firsts[0] != firsts[1]
 
 
+class Strict(gymnasium.Env[Any, Any]):
+    """Takes no number of NumPy's, as its space samples them, and needs an option if it is asked to."""
+
+    observation_space, action_space = gymnasium.spaces.Discrete(99), gymnasium.spaces.Discrete(2)
+
+    def __init__(self, needed: str = "") -> None:
+        self.needed = needed
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        """Begin."""
+        super().reset(seed=seed)
+        self.place = (options or {})[self.needed] if self.needed else 0
+        return self.place, {}
+
+    def step(self, action: Any) -> Any:
+        """Move."""
+        if type(action) is not int:
+            raise AssertionError(f"{action} is no int")
+        self.place += action
+        return self.place, 0.0, False, False, {}
+
+
+@pytest.mark.parametrize("needed", ["", "start"])
+def test_an_environment_that_refuses_what_the_recorder_tries_first_is_recorded(
+    needed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The recorder looks for attributes in a second environment; what that one raises is not the user's fault."""
+    spec = gymnasium.envs.registration.EnvSpec("Strict-v0", f"{__name__}:Strict", kwargs={"needed": needed})
+    monkeypatch.setitem(gymnasium.registry, "Strict-v0", spec)
+    env = recorder.record(gymnasium.make("Strict-v0", disable_env_checker=True), tmp_path / "run.tape", quiet=True)
+    env.reset(seed=1, options={"start": 5})
+    for action in (1, 0, 1):
+        seen = env.step(action)[0]
+    env.close()
+    with replayer.open(tmp_path / "run.tape") as run:
+        run.seek(4)
+        assert run.simulation.last.observation == seen == (7 if needed else 2)
+        assert run.verify().ok
+
+
 def test_options_of_a_reset_are_inputs(tmp_path: Path) -> None:
     """Options are replayed, and may be any plain data, arrays included."""
     env = recorder.record(zoo.Drift(), tmp_path / "run.tape", quiet=True)

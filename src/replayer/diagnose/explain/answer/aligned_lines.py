@@ -104,5 +104,5 @@ class AlignedLines:
 
     def _shown(self, name: str, item: int) -> str:
         """A value's name for people."""
-        words = frozenset[str]().union(*(statement.reads for statement in self._statements(item)))
+        words = frozenset[str]().union(*(one.reads | one.chains for one in self._statements(item)))
         return shown_name(name, self._record(item), words)

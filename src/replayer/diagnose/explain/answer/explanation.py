@@ -10,6 +10,7 @@ from replayer.desync.outside_comparison import ReadComparison
 from replayer.desync.state_diff import FieldDifference
 from replayer.desync.ulps import DifferingElements
 from replayer.diagnose.explain.cause import Cause, SourceLocation
+from replayer.diagnose.explain.values.given_values import GivenValues
 from replayer.diagnose.explain.values.identities import DifferingIdentity
 from replayer.diagnose.explain.values.process_settings import DifferingSetting
 from replayer.diagnose.explain.values.reloaded import NotGivenBack
@@ -59,6 +60,7 @@ class Explanation:
             or, without a pair, the step does not raise.
         depends_on: a kind of reads of the outside world: with two sets of stand-ins for it, the step gives two states, the same
             with each set.
+        given: the test of values outside the state, of which those of A were put into B; None if it was not made.
         is_only_here: True if the tick differs when it is verified in this process, and on no variant.
         tested: further causes that were tested because no line is known to be the cause; see diagnose/investigation.
     """
@@ -83,6 +85,7 @@ class Explanation:
     not_given_back: list[NotGivenBack] = attrs.field(factory=list)
     differs_by: str | None = None
     depends_on: str | None = None
+    given: GivenValues | None = None
     is_only_here: bool = False
     tested: list[TestedCause] = attrs.field(factory=list)
 
@@ -91,6 +94,12 @@ class Explanation:
         """What was replaced of the outside world, where only that gave the recorded state; None if nothing was."""
         first = self.pair[0] if self.pair is not None else None
         return first.variant.replaced if first is not None and self.is_recorded(first) else None
+
+    @property
+    def is_refuted(self) -> bool:
+        """True if the line reads hidden state, and B with that of A does not give the state of A."""
+        kind = None if self.cause is None else self.cause.kind
+        return kind == "outside" and self.given is not None and self.given.why_not is None and not self.given.proved
 
     @property
     def agrees(self) -> bool:

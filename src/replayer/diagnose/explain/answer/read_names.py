@@ -20,11 +20,28 @@ class ReadNames(AlignedLines):
         yield from sorted({f"g:{record.module}:{call}" for call in calls})  # Compiled ones.
         for method in sorted({call.rpartition(".")[2] for call in calls if "." in call}):
             yield from (f"c{name}:{method}" for name in self._classes(method))
-        for word in sorted(frozenset[str]().union(*(statement.reads for statement in statements))):
+        words = frozenset[str]().union(*(statement.reads for statement in statements))
+        chains = frozenset[str]().union(*(statement.chains for statement in statements))
+        for word in sorted(chains & self._named_at(item).keys()):
+            name = self._named_at(item)[word]
+            yield from (name, *self._changed_in(name))
+        for word in sorted(words - self._named_at(item).keys()):
             is_bound = word.partition(".")[0] in bound
             if not is_bound or is_inner(record.function):
                 for name in self._named(word, record, None if is_bound else around):
                     yield from (name, *self._changed_in(name))
+
+    def _named_at(self, item: int) -> dict[str, str]:
+        """The attributes of other objects that a line names, as written and as the traces name them, where both agree."""
+        pair = self._items[item]
+        if pair.first is None or pair.second is None:
+            return {}
+        first, second = (
+            self._alignment.first.records[pair.first].named,
+            self._alignment.second.records[pair.second].named,
+        )
+        own = self._alignment.name_in_first
+        return {word: name for word, name in first.items() if word not in second or own(second[word]) == name}
 
     def _named(self, word: str, record: Record, around: int | None) -> Iterator[str]:
         """The values that a word in the source of a line may mean."""

@@ -92,7 +92,8 @@ def _named(inner: Any) -> list[Any]:
         if statement is None:
             continue
         line = SourceLocation(code.co_filename, statement.first_line, code.co_qualname, source.statement_text(number))
-        names = {word for word in statement.reads | statement.writes if word.startswith(f"{_SELF}.")}
+        words = statement.reads | statement.writes | statement.chains
+        names = {word for word in words if word.startswith(f"{_SELF}.")}
         found += [LoadedValue(word.removeprefix(_SELF), _NO_TEXT, line).to_plain() for word in sorted(names)]
     return found
 

@@ -16,6 +16,7 @@ from typing import Any
 import attrs
 import numpy as np
 
+from recorder.ambient.outside.process_facts import DECIMAL, FLOAT_ERRORS, RECURSION, changed_settings
 from recorder.ambient.process_wide import (
     added_builtins,
     put_builtins,
@@ -148,8 +149,9 @@ def _builtins() -> dict[str, Any]:
     return {name: one for name, one in added_builtins().items() if type(one) in (bool, int, float, str, type(None))}
 
 
+_FLOAT_ERRORS = f"{FLOAT_ERRORS} (floating-point errors)"
 _ALL: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
-    "np.seterr() (floating-point errors)": (np.geterr, lambda values: np.seterr(**values)),
+    _FLOAT_ERRORS: (np.geterr, lambda values: np.seterr(**values)),
     "np.get_printoptions()": (_print_options, lambda values: np.set_printoptions(**values)),
     "decimal.getcontext()": (_decimal_context, _set_decimal_context),
     "sys.getrecursionlimit()": (sys.getrecursionlimit, sys.setrecursionlimit),
@@ -181,10 +183,30 @@ def set_process_settings(settings: Mapping[str, Any]) -> None:
             raise ValueError(f"{name} cannot be set to {value!r}: {error}") from error
 
 
+def recorded_settings(noted: Mapping[str, str]) -> Settings:
+    """The settings that a recording noted and that are others here, as set_process_settings takes them."""
+    present, found = changed_settings(), Settings()
+    for name in present.keys() & noted.keys():
+        if noted[name] == present[name]:
+            continue
+        parts = dict(part.split("=", 1) for part in noted[name].split() if "=" in part)
+        if name == FLOAT_ERRORS and parts.keys() == np.geterr().keys():
+            found[_FLOAT_ERRORS] = parts
+        elif name == DECIMAL and parts.get("prec", "").isdecimal() and "rounding" in parts:
+            found[DECIMAL] = {**_decimal_context(), "prec": int(parts["prec"]), "rounding": parts["rounding"]}
+        elif name == RECURSION and noted[name].isdecimal():
+            found[RECURSION] = int(noted[name])
+    return found
+
+
 def differing_settings(first: Settings, second: Settings) -> list[DifferingSetting]:
-    """Those that both have, and that differ."""
-    return [
-        DifferingSetting(name, value, second[name])
-        for name, value in first.items()
-        if name in second and second[name] != value
-    ]
+    """Those that both have, and that differ; of orders, those of what both have."""
+    pairs = {name: (value, second[name]) for name, value in first.items() if name in second}
+    for name in ORDERS:
+        match pairs.get(name):
+            case (dict() as one, dict() as other):
+                pairs[name] = (
+                    {key: one[key] for key in one if key in other},
+                    {key: other[key] for key in one if key in other},
+                )
+    return [DifferingSetting(name, *pair) for name, pair in pairs.items() if pair[0] != pair[1]]

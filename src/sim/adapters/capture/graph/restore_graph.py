@@ -23,10 +23,11 @@ from sim.adapters.capture.graph.kinds.set_kind import SetKind
 from sim.adapters.capture.graph.kinds.special_kinds import KINDS_BY_NAME
 from sim.adapters.capture.graph.names.array_types import OBJECTS
 from sim.adapters.capture.graph.names.classes import NotFoundError
+from sim.adapters.capture.graph.names.global_items import are_equal_values, is_frozen
 from sim.adapters.capture.graph.names.python_class import make_shell
 from sim.adapters.capture.graph.nodes import Content
 from sim.adapters.capture.graph.object_graph import NAMED_NODES, OBSERVED, ObjectGraph
-from sim.adapters.capture.graph.rows import DICTS, LISTS, ObjectRows
+from sim.adapters.capture.graph.rows import DICTS, LISTS, ObjectRows, names_of, read_slowly
 from sim.adapters.capture.graph.special_nodes import (
     ARRAY_BYTES,
     ARRAY_LETTER,
@@ -38,7 +39,7 @@ from sim.adapters.capture.graph.special_nodes import (
 )
 from sim.adapters.capture.graph.tags import FALSE, FLOAT, INT, NODE_TAG, NONE, ROOT, TRUE, VALUE_TAG
 from sim.adapters.capture.graph.values.foreign_values import decode_foreign
-from sim.adapters.capture.graph.values.trees import TreeDecoder, unpack
+from sim.adapters.capture.graph.values.trees import TreeDecoder, marked_in, unpack
 
 _SETS = SetKind()
 EMPTY = b"\x90"
@@ -118,8 +119,11 @@ class Restoring:
                 continue
             if group.key[0] == "object":
                 assert isinstance(group.rows, ObjectRows)
-                for node in nodes:
-                    made[node] = self._named(names.get(node), group.rows.cls) or make_shell(group.rows.cls)
+                for row, node in enumerate(nodes):
+                    found = self._named(names.get(node), group.rows.cls, (group, row))
+                    made[node] = make_shell(group.rows.cls) if found is None else found
+                    if found is None and self._in_place:
+                        names.pop(node, None)
                 continue
             kind = {**LISTS, **DICTS}[group.key[1]]
             for node in nodes:
@@ -134,20 +138,37 @@ class Restoring:
             groups.stand_ins.update(id(made[node]) for node in names)
         made[ROOT] = self._graph.root
 
-    def _named(self, name: str | None, cls: type) -> Any:
-        """The object that a module refers to by this name, empty; None if the node has none. Raises NotFoundError."""
+    def _named(self, name: str | None, cls: type, row: tuple[Group, int] | None = None) -> Any:
+        """The object that a module refers to by this name, empty; None if the node has none. Raises NotFoundError.
+
+        row: of an object with attributes. None also for one in a list or dict that has other values than were recorded.
+        """
         if name is None or not self._in_place:
             return None
-        found = self._graph.finder.find_global(name)
+        found, is_own = self._graph.finder.find_to_fill(name)
         if type(found) is not cls:
             raise NotFoundError(
                 f"expected a {cls.__qualname__} with the name {name!r}, got a {type(found).__qualname__}"
             )
+        if not is_own:
+            return found if row is not None and self._is_as_recorded(found, *row) else None
         if isinstance(found, list | dict | deque):
             found.clear()
         else:
             clear_attributes(found)
         return found
+
+    def _is_as_recorded(self, found: Any, group: Group, row: int) -> bool:
+        """Return True if a frozen object has the values of a row, which lead to no other object."""
+        names, columns = group.key[2], group.columns
+        if not is_frozen(type(found)) or set(names_of(found)) != set(names):
+            return False
+        cells = slice(row * len(names), (row + 1) * len(names))
+        tags, values = columns.tags[cells], columns.values[cells]
+        pooled = values[tags == VALUE_TAG].tolist()
+        if NODE_TAG in tags or any(marked_in(unpack(self._graph.values.content(one)), "r") for one in pooled):
+            return False
+        return are_equal_values(read_slowly(found, names), self._values_of(tags, values))
 
     def _owners_of(self, group: Group) -> list[int]:
         """The node of the object whose content each row is: its first cell."""

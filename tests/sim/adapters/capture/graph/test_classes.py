@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import enum
+import json
+import math
 import sys
 import types
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 
 from sim.adapters.capture.graph.names.classes import ClassFinder, NotFoundError
 from sim.adapters.capture.graph.names.global_names import names_of_globals
+from sim.adapters.find_adapter import adapt
+from sim.adapters.interface.adapter_registry import NotCapturedError
+from sim.kernel.simulation import restore
 
 SOURCE = """
 import os, enum, functools
@@ -260,6 +266,35 @@ def test_a_module_whose_dict_has_hooks_is_only_looked_up() -> None:
     assert finder.find(".:Hooked") is module.Hooked
     assert module.ASKED == []
     del sys.modules["a_zoo_with_hooks"]
+
+
+class Holder:
+    """Holds modules in lists."""
+
+    def __init__(self) -> None:
+        self.held: list[Any] = [math, [sys.modules[__name__]]]
+
+    def step(self, late: Any) -> None:
+        """Hold one more."""
+        self.held.append(late)
+
+
+def test_modules_are_found_again_by_name_if_the_object_refers_to_them() -> None:
+    """In any container, shown by name. One that comes later has to be of a package of the object's classes."""
+    live = adapt(Holder())
+    live.step(math)
+    state = live.state.snapshot()
+    fresh = adapt(Holder())
+    fresh.subject.held.clear()
+    restore(fresh, state)
+    assert fresh.subject.held == [math, [sys.modules[__name__]], math]
+    with pytest.raises(
+        NotCapturedError, match=r"what appeared in a step cannot be saved: .*\(module\): the object did not refer"
+    ):
+        live.step(json)
+    other = adapt(Holder())
+    with pytest.raises(NotCapturedError, match=r"the module numpy\.random has a generator that belongs to the process"):
+        other.step(np.random)
 
 
 def test_enum_members_are_not_named_objects(game: Any) -> None:

@@ -12,12 +12,14 @@ Reachable are only:
 
 from __future__ import annotations
 
+import enum
 import os
 import sys
 import types
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from sim.adapters.capture.graph.names.global_items import item_at, split_indexes
 from sim.adapters.capture.graph.names.global_names import dict_of, is_named_object, names_of_globals
 from sim.adapters.capture.graph.unsavable import UnsavableError
 from sim.kernel.class_names import module_of
@@ -25,6 +27,7 @@ from sim.kernel.class_names import module_of
 _PLAIN = (object, types.SimpleNamespace)
 OWN = "."
 LOCALS = "<locals>"
+_WITH_GENERATORS = ("numpy.random",)
 _TO_THE_TOP = "define it at the top level of its module"
 _RENAMED = (
     "it was renamed, moved or removed after the recording. Replay with the code that was recorded, or give it its old "
@@ -49,6 +52,7 @@ class ClassFinder:
         self._classes: dict[str, type] = {}
         self._functions: dict[str, types.FunctionType] = {}
         self._packages: set[str] = set()
+        self._modules: set[str] = set()  # Names of modules that the user's object refers to.
         self._is_new = False
         self.register(subject_class)
         self._packages.update(_modules_beside(self.own_module))
@@ -140,6 +144,37 @@ class ClassFinder:
         self._check_definition(found, name, "function")
         return found
 
+    # --- modules
+
+    def name_of_module(self, module: types.ModuleType) -> str:
+        """The name of an imported module. Raises UnsavableError if it cannot be found again by it."""
+        name = str(dict_of(module).get("__name__"))
+        if name in _WITH_GENERATORS:
+            raise UnsavableError(
+                f"the module {name} has a generator that belongs to the process",
+                "keep a random.Random or a NumPy generator of your own",
+            )
+        if sys.modules.get(name) is not module:
+            raise UnsavableError(f"no module is imported as {name} that is this one", "import it as usual")
+        text = self._module_text(name)
+        if self._is_new:
+            self._modules.add(text)
+        if text not in self._modules and not self._is_reachable(name):
+            raise UnsavableError(
+                f"the object did not refer to the module {name} at its start", "keep it in an attribute from the start"
+            )
+        return text
+
+    def find_module(self, text: str) -> types.ModuleType:
+        """The imported module with this name. Raises NotFoundError."""
+        name = self.own_module if text == OWN else text
+        found = sys.modules.get(name)
+        if (text not in self._modules and not self._is_reachable(name)) or name in _WITH_GENERATORS:
+            raise NotFoundError(f"expected a module that the recorded object reaches, got {text!r}")
+        if found is None:
+            raise NotFoundError(f"expected the module {name}, but it is not imported: import {name} first")
+        return found
+
     # --- objects that a module or a class refers to by a name
 
     def modules(self) -> list[types.ModuleType]:
@@ -164,6 +199,10 @@ class ClassFinder:
                 names = {**self._names_of_globals(sys.modules[other]), **names}
         return names
 
+    def is_of_a_variable(self, value: Any, classes: Sequence[type]) -> bool:
+        """Return True for an object that a variable refers to, in the module of its class or of one of these classes."""
+        return any(id(value) in self.names_beside(cls) for cls in (*classes, type(value)))
+
     def _names_of_globals(self, module: types.ModuleType) -> Mapping[int, str]:
         return names_of_globals(module, self._module_text(module.__name__))
 
@@ -172,17 +211,32 @@ class ClassFinder:
 
     def find_global(self, name: str) -> Any:
         """The object that has this name now. Raises NotFoundError."""
-        found = self._defined(name, "object")
-        if not is_named_object(name.rpartition(":")[2].rpartition(".")[2], found):
+        return self.find_to_fill(name)[0]
+
+    def find_to_fill(self, name: str) -> tuple[Any, bool]:
+        """The object that has this name now, and whether a restore may write to it. Raises NotFoundError."""
+        variable, places = split_indexes(name)
+        found, is_own = self._place(name)
+        if not is_named_object("" if places else variable.rpartition(":")[2].rpartition(".")[2], found):
             raise NotFoundError(f"expected an object with the name {name!r}, got a {type(found).__qualname__}")
-        return found
+        return found, is_own
 
     def refers_to(self, name: str, value: Any) -> bool:
         """Return True if this name refers to just this object now."""
         try:
-            return self._defined(name, "object") is value
+            return self._place(name)[0] is value
         except NotFoundError:
             return False
+
+    def _place(self, name: str) -> tuple[Any, bool]:
+        """The object of a variable, or the one at a place in it, and whether only tuples lead there."""
+        variable, places = split_indexes(name)
+        try:
+            return item_at(self._defined(variable, "object"), places)
+        except LookupError as error:
+            if isinstance(error, NotFoundError):
+                raise
+            raise NotFoundError(f"expected an object with the name {name!r}, but there is none at this place") from None
 
     # --- names
 
@@ -215,6 +269,8 @@ class ClassFinder:
             if found is not module and not issubclass(type(found), type):
                 raise NotFoundError(f"expected the {what} {name}, but there is no such name now: {_RENAMED}")
             names = dict_of(found)
+            if issubclass(type(found), enum.EnumMeta):
+                names = names["_member_map_"]
             if step not in names:
                 raise NotFoundError(f"expected the {what} {name}, but there is no such name now: {_RENAMED}")
             found = names[step]
@@ -237,7 +293,7 @@ class ClassFinder:
         if package not in self._packages:
             return UnsavableError(
                 f"the {what} {module}.{qualname} is of a package that the object did not refer to at its start",
-                f"keep the {what} in an attribute from the start",
+                f"keep the {what} in an attribute from the start, such as self.kept = [{named.__name__}]",
             )
         if found is not None:
             return UnsavableError(

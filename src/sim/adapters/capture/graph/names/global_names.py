@@ -14,6 +14,7 @@ from typing import Any
 
 import attrs
 
+from sim.adapters.capture.graph.names.global_items import addresses_in, is_container, named_items
 from sim.adapters.capture.graph.names.used_globals import SCRIPTS, used_globals
 from sim.kernel.class_names import module_of
 
@@ -47,35 +48,73 @@ class _Seen:
         return now.names == self.names and now.addresses == self.addresses and all(map(is_, now.kinds, self.kinds))
 
 
-_remembered: dict[tuple[str, str], tuple[list[_Seen], dict[int, str]]] = {}
+@attrs.frozen(eq=False)
+class _SeenItems:
+    """A variable of a module or class, with the identities of what its list or dict held. That is not kept alive."""
+
+    holder: Any
+    name: str
+    addresses: list[int]
+
+    def is_same(self) -> bool:
+        """Return True if it holds the same objects at the same places. The variable itself is the same: see _Seen."""
+        return addresses_in(dict_of(self.holder)[self.name]) == self.addresses
+
+
+_remembered: dict[tuple[str, str], tuple[list[_Seen], list[_SeenItems], dict[int, str]]] = {}
 
 
 def names_of_globals(module: types.ModuleType, text: str) -> Mapping[int, str]:
     """The names of the objects that a module's globals and the attributes of its classes refer to, by their ids.
 
     Without numbers, texts, tuples, classes, functions and modules. Of a script only those that its functions reach (see
-    used_globals.py). The first name of an object counts. text: the name of the module in these names.
+    used_globals.py). The first name of an object counts, and that of a variable before that of a place in a container
+    (see global_items.py). text: the name of the module in these names.
 
     The objects are not kept alive: ask whether a name still refers to the object at its address.
     """
-    seen, names = _remembered.get((module.__name__, text), ([], {}))
-    if seen and seen[0].holder is module and all(one.is_same() for one in seen):
+    seen, held, names = _remembered.get((module.__name__, text), ([], [], {}))
+    if seen and seen[0].holder is module and all(one.is_same() for one in seen) and all(one.is_same() for one in held):
         return names
-    seen, names = [], {}
+    seen, held, names = [], [], {}
+    items: dict[int, str] = {}
     todo: list[tuple[Any, str]] = [(module, "")]
-    own = {name: value for name, value in list(dict_of(module).items()) if is_named_object(name, value)}
+    own = {
+        name: value
+        for name, value in list(dict_of(module).items())
+        if is_named_object(name, value) or (is_container(value) and not name.startswith("__"))
+    }
     used = used_globals(module, own) if module.__name__ in SCRIPTS else None
     for holder, path in todo:  # It grows by the classes that are defined in these.
         seen.append(_Seen.now(holder))
         for name, value in list(dict_of(holder).items()):
+            full = f"{text}:{path}{name}"
+            if used and not path and name not in used.names and id(value) not in used.addresses and name in own:
+                continue
             if is_named_object(name, value):
-                if used and not path and name not in used.names and id(value) not in used.addresses:
-                    continue
-                names.setdefault(id(value), f"{text}:{path}{name}")
+                names.setdefault(id(value), full)
             elif _is_defined_as(value, module, path + name):
                 todo.append((value, f"{path}{name}."))
-    _remembered[module.__name__, text] = seen, names
+            for container, place in _containers(name, value, full, module):
+                for item, one in named_items(container, place):
+                    items.setdefault(id(item), one)
+                if container is value and type(value) is not tuple:
+                    held.append(_SeenItems(holder, name, addresses_in(value)))
+    names = {**items, **names}
+    _remembered[module.__name__, text] = seen, held, names
     return names
+
+
+def _containers(name: str, value: Any, full: str, module: types.ModuleType) -> list[tuple[Any, str]]:
+    """The containers that a variable refers to, with their names: its own value, or the tuples of an enumeration."""
+    if name.startswith("__") and name.endswith("__"):
+        return []
+    if is_container(value) and not issubclass(type(value), enum.Enum):
+        return [(value, full)]
+    if issubclass(type(value), enum.EnumMeta) and module_of(value) == module.__name__ and issubclass(value, tuple):
+        members = dict_of(value)["_member_map_"]
+        return [(member, f"{full}.{one}") for one, member in members.items() if is_container(member)]
+    return []
 
 
 def dict_of(holder: Any) -> Any:

@@ -202,7 +202,7 @@ class TreeEncoder:
         return ["f", table.to_plain(), *[self.tree(item, edges, depth + 1) for item in value]]
 
     def _of_types(self, value: Any, kind: type, edges: list[int], depth: int) -> list[Any] | None:
-        """Classes, functions and bound methods; None for others."""
+        """Classes, functions, modules and bound methods; None for others."""
         finder = self._finder
         if id(value) in NAMES:
             return ["N", NAMES[id(value)]]
@@ -210,6 +210,8 @@ class TreeEncoder:
             return ["C", finder.name_of(value)]
         if kind is types.FunctionType:
             return ["F", finder.name_of_function(value)]
+        if issubclass(kind, types.ModuleType):
+            return ["M", finder.name_of_module(value)]
         if kind is types.MethodType:
             # By the function, not by the class of the object, which may be replaced while the method is held.
             return ["B", self.tree(value.__func__, edges, depth + 1), self.tree(value.__self__, edges, depth + 1)]
@@ -299,8 +301,8 @@ class TreeDecoder:
                 return made
             case ["C", str(name)]:
                 return self._finder.find(name)
-            case ["F", str(name)]:
-                return self._finder.find_function(name)
+            case ["F" | "M" as letter, str(name)]:
+                return self._finder.find_function(name) if letter == "F" else self._finder.find_module(name)
             case ["L", str(name), int(index)]:
                 return function_in(name, index, self._finder)
             case ["N" | "l" as letter, str(name)]:

@@ -1,0 +1,189 @@
+"""A test of values outside the state: those of one instance are put into another one, and the step runs there."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any
+
+import attrs
+
+from recorder.ambient.ambient import Ambient
+from recorder.ambient.ambient_diff import Candidate, find_candidates
+from recorder.ambient.object_walk import take_ambient
+from recorder.ambient.roots import Roots
+from recorder.ambient.transplant import give_values
+from recorder.processes.fork_call import in_a_copy
+from replayer.desync.object_diff import are_equal
+from replayer.diagnose.explain.step_trace import snapshot_from_plain
+from replayer.diagnose.explain.trace_step import run_untraced
+from replayer.diagnose.explain.values.given_values import GivenValue, GivenValues
+from sim.kernel.simulation import Simulation
+from sim.kernel.state import Snapshot
+
+CACHES_MAX = 6
+ALONE_MAX = 12  # Values that are put in one by one.
+RUNS = 3  # Of each test: a step that draws one of two values passes by chance once in eight times.
+_STEPS = {"attribute", "global", "class", "closure", "default", "function attribute", "local", "item", "ambient"}
+
+_LETTERS = {
+    "in the live run": "in A",
+    "for the copy": "in B",
+    "after the load": "in B",
+    "the live run": "A",
+    "the copy": "B",
+}
+
+Prepare = Callable[[int | None], Simulation]  # Makes a simulation in the state before the step, by where it starts.
+
+
+def give_from_the_other(
+    factory: Any, prepare: Prepare, starts: Sequence[int | None], inputs: Any, words: Iterable[str]
+) -> GivenValues:
+    """Put values of A into B, both made in this process, which is not to be used afterwards.
+
+    factory: whose modules are searched; None for a registered world. starts: of A and B. words: names that the line reads
+    from outside the state. Raises what prepare raises, and RuntimeError if a copy of this process died.
+    """
+    roots = Roots(type(None) if factory is None else factory)
+    before = take_ambient(roots, None)
+    first = prepare(starts[0])
+    roots.add_types(take_ambient(roots, first).types)
+    for path, content in (surroundings := take_ambient(roots, None)).contents.items():
+        if path not in before.contents:  # Modules that are reached through instances only.
+            before.contents[path], before.objects[path] = content, surroundings.objects.get(path)
+    live = take_ambient(roots, first)
+    wanted, emptied = _end(first, inputs), _without_caches(first, inputs, roots)
+    before.put_back()
+    roots.empty_caches()
+    second = prepare(starts[1])
+    own = _end(second, inputs)
+    if wanted is None or own is None:
+        return GivenValues(why_not="the step is non-deterministic")
+    if wanted.is_like(own):
+        return GivenValues(why_not="made in one process, both give the same state")
+    given = _judged(_Test(live, take_ambient(roots, second), second, inputs, wanted), own, set(words))
+    return (
+        given
+        if given.proved
+        else _by_caches(given, find_candidates(live, take_ambient(roots, second)), live, own, emptied)
+    )
+
+
+@attrs.frozen(eq=False)
+class _End:
+    """The end of a step: the error that it raised, or the state."""
+
+    raised: str | None
+    state: Snapshot
+
+    def is_like(self, other: _End) -> bool:
+        return self.raised == other.raised and (self.raised is not None or are_equal(self.state, other.state))
+
+
+def _without_caches(simulation: Simulation, inputs: Any, roots: Roots) -> dict[int, _End | None]:
+    """The ends of the step with one cache empty, by the cache's id: what one keeps cannot be put into another instance."""
+    kept = {id(cache): cache for _, _, cache in roots.caches() if cache.cache_info().currsize}
+    ends = {}
+    for number in list(kept)[:CACHES_MAX]:
+        others = [cache for _, _, cache in roots.caches() if id(cache) != number]
+        ends[number] = _end(simulation, inputs, partial(_empty, roots, others))
+    return ends
+
+
+def _empty(roots: Roots, kept: Sequence[Any]) -> None:
+    roots.empty_caches(kept)
+
+
+def _by_caches(
+    given: GivenValues, candidates: Sequence[Candidate], live: Ambient, own: _End, emptied: dict[int, _End | None]
+) -> GivenValues:
+    """The caches with which empty A gives the state of B. Nothing is said of the effect of others."""
+    caches = [one for one in candidates if one.kind == "cache"]
+    proved = []
+    for one in caches:
+        end = emptied.get(id(live.objects.get(one.paths[0])))
+        proved += [one] if end is not None and end.is_like(own) else []
+    if proved:
+        return GivenValues(tuple(map(_told, proved)), is_read=True, is_emptied=True)
+    if any(one.name in {cache.name for cache in caches} for one in given.without_effect) or (
+        caches and given.why_not is None
+    ):
+        return GivenValues(why_not="what a cache keeps cannot be put into another instance")
+    return given
+
+
+@attrs.frozen(eq=False)
+class _Test:
+    """What is put into a copy, and what it gives."""
+
+    live: Ambient
+    copy: Ambient
+    second: Simulation
+    inputs: Any
+    wanted: _End
+
+    def gives(self, candidates: Sequence[Candidate]) -> _End | None:
+        """What B gives with values of A; None if that differs from run to run."""
+        return _end(self.second, self.inputs, partial(self._give, candidates))
+
+    def proves(self, candidates: Sequence[Candidate]) -> bool:
+        end = self.gives(candidates) if candidates else None
+        return end is not None and end.is_like(self.wanted)
+
+    def _give(self, candidates: Sequence[Candidate]) -> None:
+        give_values(self.live, self.copy, self.second.state, candidates)
+
+
+def _judged(test: _Test, own: _End, words: set[str]) -> GivenValues:
+    candidates = find_candidates(test.live, test.copy)
+    if not candidates:
+        return GivenValues(why_not="no value that can be put into another instance was seen to differ")
+    read = [one for one in candidates if words & _words_of(one)]
+    for chosen in filter(None, (read, candidates)):
+        if test.proves(chosen):
+            needed, is_alone = _needed(test, chosen)
+            return GivenValues(tuple(map(_told, needed)), is_alone=is_alone, is_read=chosen is read)
+    if not read:
+        return GivenValues(why_not="what the line reads cannot be put into another instance")
+    given = test.gives(read)
+    is_own = given is not None and given.is_like(own)
+    return GivenValues(without_effect=tuple(map(_told, read)) if is_own else ())
+
+
+def _needed(test: _Test, candidates: Sequence[Candidate]) -> tuple[list[Candidate], bool]:
+    """Those that prove it alone, or else those without which the rest does not; True for the first."""
+    if len(candidates) == 1:
+        return list(candidates), True
+    tried = list(itertools.islice(candidates, ALONE_MAX))
+    if alone := [one for one in tried if test.proves([one])]:
+        return alone, True
+    needed = [one for one in tried if not test.proves([other for other in candidates if other is not one])]
+    return needed or list(candidates), False
+
+
+def _words_of(candidate: Candidate) -> set[str]:
+    return {str(name).rpartition(":")[2] for path in candidate.paths for kind, name in path if kind in _STEPS}
+
+
+def _told(candidate: Candidate) -> GivenValue:
+    detail = candidate.detail
+    for words, letter in _LETTERS.items():
+        detail = detail.replace(words, letter)
+    return GivenValue(candidate.name, candidate.kind, detail)
+
+
+def _end(simulation: Simulation, inputs: Any, change: Callable[[], None] = lambda: None) -> _End | None:
+    """The end of the step in copies of this process, after a change there; None if that differs from copy to copy."""
+
+    def run(work: Callable[[Simulation], dict[str, Any]]) -> dict[str, Any]:
+        def changed() -> dict[str, Any]:
+            change()
+            return work(simulation)
+
+        return in_a_copy(changed)
+
+    ran = [run_untraced(run, inputs) for _ in range(RUNS)]
+    ends = [_End(one["raised"], snapshot_from_plain(one["state"])) for one in ran]
+    return ends[0] if all(one.is_like(ends[0]) for one in ends) else None

@@ -1,0 +1,95 @@
+"""The test of hidden state in an explanation: the values of A are put into B, and the step runs once more."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+import attrs
+
+from replayer.diagnose.explain.answer.explanation import Explanation
+from replayer.diagnose.explain.cause import Cause, DifferingValue, SourceLocation, is_save
+from replayer.diagnose.explain.source_lines import SourceFile
+from replayer.diagnose.explain.step_trace import LINE, StepTrace
+from replayer.diagnose.explain.values.given_values import GivenValue, GivenValues
+from replayer.diagnose.explain.variants import Variant
+from sim.kernel.state import Snapshot
+
+Test = Callable[[Variant, int, Snapshot, Sequence[int | None], Sequence[str]], GivenValues]
+_TESTED = ("outside", "load", "unseen", "line", "branch", "operation")
+
+
+def with_given(explained: Explanation, before: Snapshot, test: Test) -> Explanation:
+    """The explanation with what that test showed; the line that reads a proved value, if no line read it before.
+
+    before: the state before the step. test: gives B, the variant, the values of A; see VariantRunner.give.
+    """
+    cause, pair, tick = explained.cause, explained.pair, explained.tick
+    if (
+        pair is None
+        or tick is None
+        or (cause is not None and cause.kind not in _TESTED)
+        or any(one.proved for one in explained.settings)
+    ):
+        return explained
+    first, second = (outcome.variant for outcome in pair)
+    is_read = cause is not None and cause.kind in ("outside", "load")
+    if attrs.evolve(first, label="", start=None) != attrs.evolve(second, label="", start=None):
+        why = GivenValues(why_not="A and B are not instances of one environment and one version of the code")
+        return attrs.evolve(explained, given=why) if is_read else explained
+    given = test(second, tick, before, [first.start, second.start], _words(cause))
+    if not given.proved and not is_read:
+        return explained  # Of a line that reads no hidden state, nothing is claimed that was not tested.
+    explained = attrs.evolve(explained, given=given)
+    is_other = given.proved and not given.is_read and (cause is None or cause.kind not in ("load", "operation"))
+    if is_other or (given.proved and cause is not None and _is_unseen(cause)):
+        steps = [outcome.step for outcome in pair if outcome.step is not None]
+        place = _line_reading(steps[-1].trace, given.proved, cause if is_other else None)
+        if place is not None:
+            return attrs.evolve(explained, cause=_caused_by(place, cause))
+    return explained
+
+
+def _is_unseen(cause: Cause) -> bool:
+    """Return True if what differs of all that a line reads was not seen, such as a variable of a function in a dict."""
+    return cause.kind == "outside" and all(one.first == one.second and not one.parts for one in cause.outside)
+
+
+def _words(cause: Cause | None) -> list[str]:
+    """The names of what a line reads from outside the state."""
+    names = [name for one in (cause.outside if cause is not None else ()) for name in _names_of(one)]
+    return list(dict.fromkeys(word for name in names for word in re.findall(r"[A-Za-z_]\w*", name) if word != "self"))
+
+
+def _names_of(value: DifferingValue) -> list[str]:
+    """The end of a value's name, and those of its parts."""
+    return [
+        value.name.partition(",")[0].rpartition(".")[2],
+        *(part[0].removeprefix(value.name) for part in value.parts),
+    ]
+
+
+def _line_reading(trace: StepTrace, proved: Sequence[GivenValue], cause: Cause | None) -> SourceLocation | None:
+    """The last line, up to that of the cause, that names a proved value; or else the first line that does."""
+    words = {one.word for one in proved}
+    sources: dict[str, SourceFile] = {}
+    found = None
+    for record in trace.records:
+        source = sources.setdefault(record.path, SourceFile(record.path))
+        statement = source.statement(record.line)
+        if record.kind != LINE or statement is None or is_save(record.function):
+            continue
+        place = SourceLocation(record.path, statement.first_line, record.function, source.statement_text(record.line))
+        is_naming = words & {name.rpartition(".")[2] for name in (*statement.reads, *statement.calls)}
+        found = place if is_naming else found
+        if found is not None and (cause is None or place == cause.place):
+            break
+    return found
+
+
+def _caused_by(place: SourceLocation, cause: Cause | None) -> Cause:
+    if cause is None:
+        return Cause("outside", place, None, None, (), None, [], [])
+    is_same = cause.place == place
+    way = cause.way if is_same else [(place, ""), *cause.way]
+    return attrs.evolve(cause, kind="outside", place=place, outside=[], way=way, value=cause.value if is_same else None)

@@ -1,0 +1,60 @@
+"""What was tested of values outside the state that differed before a step, as data."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Self
+
+import attrs
+
+
+@attrs.frozen
+class GivenValue:
+    """A value outside the state that differed before the step.
+
+    Attributes:
+        name: such as Walkers._memo.
+        kind: attribute, module global, …
+        detail: the difference, in a few words.
+    """
+
+    name: str
+    kind: str
+    detail: str
+
+    @property
+    def word(self) -> str:
+        """The last name of it, which a line that reads it may name."""
+        words = re.findall(r"[A-Za-z_]\w*", re.sub(r"\[.*?\]", "", self.name))
+        return words[-1] if words else ""
+
+
+@attrs.frozen
+class GivenValues:
+    """What was tested: B got values that A had outside the state, and ran the step.
+
+    Attributes:
+        proved: those with which B gives the state of A; empty if there are none.
+        is_alone: True if each of them does that alone.
+        is_read: True if these are values that the line reads.
+        is_emptied: True if they are caches, and A gives the state of B with one of them empty.
+        without_effect: the values that the line reads, if B gives its own state with them.
+        why_not: why nothing was tested; None if it was.
+    """
+
+    proved: tuple[GivenValue, ...] = ()
+    is_alone: bool = True
+    is_read: bool = False
+    is_emptied: bool = False
+    without_effect: tuple[GivenValue, ...] = ()
+    why_not: str | None = None
+
+    def to_plain(self) -> dict[str, Any]:
+        """Encode as plain data."""
+        return attrs.asdict(self)
+
+    @classmethod
+    def from_plain(cls, plain: dict[str, Any]) -> Self:
+        """Decode the plain data of to_plain."""
+        values = {name: tuple(GivenValue(**one) for one in plain[name]) for name in ("proved", "without_effect")}
+        return cls(**plain | values)

@@ -1,0 +1,35 @@
+"""Attributes of other objects that a line names, as in ``creep.health`` or ``self.market.prices``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from types import FrameType
+from typing import Any
+
+from replayer.diagnose.explain.source_lines import Statement
+from replayer.diagnose.explain.value_hash import attributes_of, is_data
+
+
+def named_attributes(
+    frame: FrameType, statements: Iterable[Statement | None], number_of: Callable[[Any], int | None]
+) -> Iterator[tuple[str, str, Any]]:
+    """The attributes that statements name: as written, as traces name them, and their values.
+
+    number_of: the number of an object whose attributes are read one by one; None for all others.
+    """
+    for chain in {chain for one in statements if one is not None for chain in one.chains}:
+        base, _, attribute = chain.rpartition(".")
+        holder = value_of_word(frame, base)
+        number = None if holder is None else number_of(holder)
+        values = getattr(holder, "__dict__", None) if number is not None else None
+        if isinstance(values, dict) and attribute in values and is_data(values[attribute]):
+            yield chain, f"o{number}:{attribute}", values[attribute]
+
+
+def value_of_word(frame: FrameType, word: str) -> Any:
+    """The value of a name, or of an attribute of one, in a function; None if there is none. It runs no property."""
+    base, *attributes = word.split(".")
+    value = frame.f_locals.get(base, frame.f_globals.get(base))
+    for attribute in attributes:
+        value = attributes_of(value).get(attribute)
+    return value

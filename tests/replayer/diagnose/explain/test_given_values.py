@@ -1,0 +1,197 @@
+"""What a step reads from outside the state is put into the instance that lacks it, as the other one has it: a proof, or none."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+
+import pytest
+
+import recorder
+import replayer.commands.main
+from recorder import Recorder
+from replayer.diagnose.explain.answer.explanation import Explanation
+from replayer.diagnose.explain.explain import explain_tape
+
+from oracle.command_lines import run
+
+MODULE = """
+import functools
+import json
+import random
+
+
+class Boat:
+    def __init__(self):
+        self.x, self.wind, self.gusts = 0, 1, 5
+
+    def step(self, inputs):
+        self.wind, self.gusts = self.wind % 7 + 1, self.gusts + 1
+        self.x += self.wind + 0 * self.gusts
+
+    def save(self):
+        return json.dumps([self.x]).encode()
+
+    def load(self, saved):
+        (self.x,) = json.loads(saved)
+
+
+class Veiled(Boat):
+    def step(self, inputs):
+        names = ["wi" + "nd"]
+        force = sum(map(vars(self).get, names))
+        self.x += force
+        self.blow()
+
+    def blow(self):
+        self.wind = self.wind % 7 + 1
+
+
+class Dicey(Boat):
+    def step(self, inputs):
+        super().step(inputs)
+        self.x += self.wind * random.SystemRandom().randrange(2)
+
+
+def counter():
+    count = 0
+
+    def counted():
+        nonlocal count
+        count += 1
+        return count
+
+    return counted
+
+
+COUNTERS = {"one": counter(), "two": counter()}
+
+
+class Guns:
+    def __init__(self):
+        self.shots = 0
+
+    def step(self, inputs):
+        for counted in COUNTERS.values():
+            self.shots += counted() % 3
+
+    def save(self):
+        return json.dumps([self.shots]).encode()
+
+    def load(self, saved):
+        (self.shots,) = json.loads(saved)
+
+
+@functools.lru_cache
+def odds(book, number):
+    return book.total + number
+
+
+class Book:
+    def __init__(self):
+        self.total = 1
+
+    def step(self, inputs):
+        self.total += odds(self, inputs % 3) % 7
+
+    def save(self):
+        return json.dumps([self.total]).encode()
+
+    def load(self, saved):
+        (self.total,) = json.loads(saved)
+
+
+class Chest:
+    def __init__(self, things=[]):
+        self.things = things
+
+
+class Cellar:
+    def __init__(self):
+        self.chests, self.day = [Chest(), Chest()], 0
+
+    def step(self):
+        self.day += 1
+        self.chests[0].things.append(self.day)
+        if self.day % 7 == 0:
+            self.chests.append(Chest())
+"""
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "sailed.py").write_text(MODULE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "sailed", raising=False)
+    importlib.invalidate_caches()
+
+
+def explain(name: str) -> Explanation:
+    """Record 12 ticks with a keyframe each 4, and explain the first bad one."""
+    make = getattr(importlib.import_module("sailed"), name)
+    with Recorder("run.tape", make(), keyframe_interval_ticks=4, trial_ms=0) as tape:
+        for tick in range(12):
+            tape.step(tick)
+    return explain_tape("run.tape", sim=f"sailed:{name}", factory=make)
+
+
+def test_the_value_that_decides_is_proved_and_one_without_an_effect_is_not() -> None:
+    """Both are read by the line, and neither is saved: with the wind of A, B gives the state of A."""
+    explanation = explain("Boat")
+
+    assert explanation.given is not None
+    assert [(one.name, one.kind) for one in explanation.given.proved] == [("Boat.wind", "attribute")]
+    assert explanation.given.is_read
+    assert explanation.given.is_alone
+
+
+def test_a_value_that_no_traced_line_names_is_proved_as_well() -> None:
+    """The line reads it by a name that it makes: what differs before the step is put in, whatever the trace shows."""
+    explanation = explain("Veiled")
+
+    assert explanation.given is not None
+    assert [one.name for one in explanation.given.proved] == ["Veiled.wind"]
+    assert explanation.cause is not None
+    assert explanation.cause.kind == "outside"
+
+
+def test_a_variable_of_a_function_in_a_dict_leads_to_the_line_that_reads_it() -> None:
+    """The loop over the dict reads it, too, but what differs is not seen there."""
+    explanation = explain("Guns")
+
+    assert explanation.given is not None
+    assert [one.kind for one in explanation.given.proved] == ["closure"]
+    assert explanation.cause is not None
+    assert explanation.cause.place.text == "count += 1"
+
+
+def test_a_cache_whose_keys_are_objects_is_proved_by_an_empty_one() -> None:
+    """It cannot be put into another instance, which has other objects: empty in A, A gives the state of B."""
+    explanation = explain("Book")
+
+    assert explanation.given is not None
+    assert [(one.name, one.kind) for one in explanation.given.proved] == [("module sailed: odds", "cache")]
+    assert explanation.given.is_emptied
+
+
+def test_a_default_argument_that_objects_share_is_proved(capsys: pytest.CaptureFixture[str]) -> None:
+    """All that led to the default leads to it again: the objects are equal then, although their saved form is another one."""
+    cellar = importlib.import_module("sailed").Cellar()
+    with recorder.record(cellar, "cellar.tape", keyframe_interval_ticks=4, quiet=True, trial_ms=0) as game:
+        for _ in range(9):
+            game.step()
+    assert run(replayer.commands.main.main, "explain cellar.tape --sim sailed:Cellar") == 1
+    text = capsys.readouterr().out
+    proved = text.partition("  proved: put into B as A has it, B gives the state of A:\n")[2]
+    assert proved.startswith(
+        "    Chest.__init__: things and Cellar.chests[0].things (alias): one object in A, two in B\n"
+    )
+
+
+def test_nothing_is_proved_of_a_step_that_chance_decides() -> None:
+    """It gives the state of the other instance now and then, whatever it was given."""
+    explanation = explain("Dicey")
+
+    assert explanation.given is None or explanation.given.proved == ()

@@ -1,0 +1,146 @@
+"""What a process began with when it was recorded: settings of NumPy and Python are tried, and a missing package is named."""
+
+from __future__ import annotations
+
+import decimal
+import importlib
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import recorder
+import replayer.commands.main
+from recorder import Recorder
+from recorder.ambient.outside.loaded_modules import missing_imports
+from replayer.diagnose.explain.explain import explain_tape
+
+from oracle.command_lines import run
+
+MODULE = """
+import decimal
+import json
+
+import numpy as np
+
+try:
+    import swiftsums
+except ImportError:
+    swiftsums = None
+
+
+class Oven:
+    def __init__(self):
+        self.heat = 80.0
+
+    def step(self, inputs=None):
+        try:
+            self.heat = float(np.exp(np.float32(self.heat)) > 0) + self.heat + 2
+        except FloatingPointError:
+            self.heat = 1.0
+
+    def save(self):
+        return json.dumps(self.heat).encode()
+
+    def load(self, saved):
+        self.heat = json.loads(saved)
+
+
+class Purse:
+    def __init__(self):
+        self.share = "1"
+
+    def step(self, inputs=None):
+        self.share = str(decimal.Decimal(self.share) / 3 + 1)
+
+    def save(self):
+        return json.dumps(self.share).encode()
+
+    def load(self, saved):
+        self.share = json.loads(saved)
+
+
+class Kitchen:
+    def __init__(self):
+        self.count, self.watch = 0, [0]
+
+    def step(self):
+        self.count += 1
+        self.watch[0] += id(object()) % 7919 + 1
+"""
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "ovens.py").write_text(MODULE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    for name in ("ovens", "swiftsums"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    importlib.invalidate_caches()
+
+
+def record(name: str) -> None:
+    with Recorder("run.tape", getattr(importlib.import_module("ovens"), name)(), trial_ms=0) as tape:
+        for _ in range(12):
+            tape.step(None)
+
+
+def explained_settings(name: str) -> list[tuple[str, bool | None]]:
+    make = getattr(importlib.import_module("ovens"), name)
+    explanation = explain_tape("run.tape", sim=f"ovens:{name}", factory=make)
+    return [(one.name, one.proved) for one in explanation.settings]
+
+
+def record_with_five_digits() -> None:
+    with decimal.localcontext() as context:
+        context.prec = 5
+        record("Purse")
+
+
+def test_numpys_way_with_overflows_is_tried_as_it_was_recorded() -> None:
+    """It raised, and the step caught that; here NumPy warns."""
+    with np.errstate(over="raise"):
+        record("Oven")
+    with np.errstate(over="ignore"):
+        assert explained_settings("Oven") == [("np.seterr() (floating-point errors)", True)]
+
+
+def test_the_precision_of_decimals_is_tried_as_it_was_recorded() -> None:
+    """Five digits."""
+    record_with_five_digits()
+
+    assert explained_settings("Purse") == [("decimal.getcontext()", True)]
+
+
+def test_a_package_that_was_loaded_and_is_missing_is_named_with_the_line_that_imports_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The import is caught, so that nothing else shows it."""
+    package = tmp_path / "swiftsums.py"
+    package.write_text("")
+    record_with_five_digits()  # So that a tick differs.
+    package.unlink()
+    importlib.invalidate_caches()
+    for name in ("ovens", "swiftsums"):
+        del sys.modules[name]
+    assert run(replayer.commands.main.main, "verify run.tape --sim ovens:Purse") == 1
+    line = 1 + MODULE[: MODULE.index("    import swiftsums")].count("\n")
+
+    told = "module swiftsums: loaded when the recording began, not found now"
+    assert f"{told} (read at ovens.py:{line})" in capsys.readouterr().out
+    assert missing_imports(["swiftsums", "json", "no_such_package"]) == [
+        ("swiftsums", str(tmp_path / "ovens.py"), line)
+    ]
+
+
+def test_check_leaves_out_what_the_tape_leaves_out(capsys: pytest.CaptureFixture[str]) -> None:
+    """A stopwatch that no step reads differs in each run."""
+    kitchen = importlib.import_module("ovens").Kitchen()
+    with recorder.record(kitchen, "run.tape", quiet=True, trial_ms=0, ignore=["Kitchen.watch"]) as game:
+        for _ in range(20):
+            game.step()
+
+    assert run(replayer.commands.main.main, "check ovens:Kitchen --inputs run.tape") == 0
+    assert "the same states and results" in capsys.readouterr().out
