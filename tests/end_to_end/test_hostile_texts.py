@@ -99,7 +99,7 @@ def hostile_tape(path: Path, texts: dict[str, str], *, wrong: bool = False) -> N
     write_tape(path, pieces, encode_plain(described), {"reason": outcome, "text": outcome, "scores": {outcome: 1.0}})
 
 
-def ensure_nothing_steers(tape: str, text: str, capsys: pytest.CaptureFixture[str]) -> str:
+def assert_nothing_steers(tape: str, text: str, capsys: pytest.CaptureFixture[str]) -> str:
     """Run every command; return all that they print."""
     shown = ""
     quoted = "'" + text.replace("'", "").replace("\x00", "") + "'"
@@ -137,7 +137,7 @@ def test_no_text_of_a_tape_steers_the_terminal(part: str, capsys: pytest.Capture
         texts = dict.fromkeys(ALL[:-1], HOSTILE)
     hostile_tape(Path(tape.strip("'")), texts, wrong=part == "desync")
     hostile_tape(Path("other.tape"), texts)
-    shown = ensure_nothing_steers(tape, HOSTILE, capsys)
+    shown = assert_nothing_steers(tape, HOSTILE, capsys)
     assert "\\x1b[2J" in shown  # The commands were given the text, too.
 
 
@@ -156,7 +156,7 @@ def test_texts_drawn_by_a_seed(seed: int, capsys: pytest.CaptureFixture[str]) ->
 
     hostile_tape(Path("a.tape"), {part: text() for part in ALL if source.random() < 0.7}, wrong=source.random() < 0.3)
     hostile_tape(Path("other.tape"), {part: text() for part in ALL})
-    ensure_nothing_steers("a.tape", text(), capsys)
+    assert_nothing_steers("a.tape", text(), capsys)
 
 
 def test_what_is_visible_is_all_but_what_steers() -> None:

@@ -41,7 +41,7 @@ def plain_hashes() -> tuple[int, ...]:
     return tuple(hashes)
 
 
-def ensure_states_to(simulation: Organisms, last_tick: int) -> None:
+def assert_states_to(simulation: Organisms, last_tick: int) -> None:
     """Step to a tick, and compare the hash of each tick with that of one process."""
     for tick in range(int(simulation.state["tick"]) + 1, last_tick + 1):
         simulation.step(inputs_at(tick))

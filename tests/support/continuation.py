@@ -63,7 +63,7 @@ def continued(path: Path, case: Case, ticks: list[int], last_tick: int) -> str:
     return digest.hexdigest()
 
 
-def ensure_continues(module: str, name: str, tmp_path: Path, *, steps: int, loads: int) -> None:
+def assert_continues(module: str, name: str, tmp_path: Path, *, steps: int, loads: int) -> None:
     """Run the complete test for a case of a test module's CASES."""
     case = importlib.import_module(module).CASES[name]
     seed = random.randrange(1 << 20)

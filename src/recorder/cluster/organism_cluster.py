@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 
-from recorder.closed_on_exit import ClosedOnExit
 from recorder.cluster.actor_engine import Actor, ActorEngine, Message
 from recorder.cluster.checkpoint_folder import CheckpointFolder, discover_whole_checkpoints, id_of_checkpoint
 from recorder.cluster.organism_server import Patience, run_server
@@ -34,6 +33,7 @@ from recorder.cluster.whole_checkpoint import (
 from recorder.errors import RecordingError, RecordingWarning
 from recorder.exit_codes import UsageError
 from recorder.processes.stuck_workers import PATIENCE_S
+from sim.closed_on_exit import ClosedOnExit
 from sim.kernel.hooks import Phase
 from sim.kernel.registry import Config
 from sim.kernel.state import Snapshot

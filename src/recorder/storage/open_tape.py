@@ -11,7 +11,6 @@ from pathlib import Path
 
 import attrs
 
-from recorder.closed_on_exit import ClosedOnExit
 from recorder.errors import CorruptError, RecordingError, TornError, UnreadableError, UnsupportedVersionError
 from recorder.format.blocks.file_header import HEADER_BYTES, decode_file_header
 from recorder.format.journal_bytes import AREA_BYTES_MAX, JournalContents, JournalReader, journal_bytes
@@ -25,6 +24,7 @@ from recorder.storage.file_names import following_segments, journal_path, segmen
 from recorder.storage.memory_limit import memory_budget
 from recorder.storage.read_ahead import ThreadedCopier
 from recorder.storage.remote.tape_folder import OpenedFile, TapeFolder
+from sim.closed_on_exit import ClosedOnExit
 
 READING = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # A pipe without a writer would let the caller wait without end.
 LISTINGS_MAX = 20  # A ring that turns over faster than its files are opened, as with a file a tick, is listed again.

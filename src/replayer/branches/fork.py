@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from recorder.closed_on_exit import ClosedOnExit
+from sim.closed_on_exit import ClosedOnExit
 from sim.kernel.hooks import HasAdapter, SkipsCapture, hook
 from sim.kernel.simulation import ArenaOfSaved, Simulation, capture, inner_of, restore, subject_of
 from sim.kernel.state import Snapshot, State

@@ -19,7 +19,6 @@ from typing import Any
 
 import attrs
 
-from recorder.closed_on_exit import ClosedOnExit
 from recorder.errors import CorruptError, TornError, UnreadableError, UnsupportedVersionError
 from recorder.format.blocks.block import OPTIONAL_KIND, TAG, BlockHeader, BlockKind, Flags
 from recorder.format.blocks.drop_block import decode_drop
@@ -33,6 +32,7 @@ from recorder.format.segments.segment_contents import Damage, Read, read_header,
 from recorder.storage.file_names import segment_numbers, segment_path
 from recorder.storage.open_tape import LocalFiles, no_tape, read_journal, reader
 from recorder.storage.remote.tape_folder import OpenedFile
+from sim.closed_on_exit import ClosedOnExit
 from sim.kernel.plain_data import decode_plain
 
 _KINDS = {int(kind) for kind in BlockKind}

@@ -10,13 +10,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 
-from recorder.closed_on_exit import ClosedOnExit
 from recorder.errors import CorruptError, MissingTickError, RecordingError, TornError
 from recorder.format.blocks.frame import Frame
 from recorder.location.tape_url import TapeUrl
 from recorder.storage.remote.store_errors import ChangedError
 from replayer.follow.tail import Ended, KeyframeSeen, Missed, Seen
 from replayer.tape.tape import Tape
+from sim.closed_on_exit import ClosedOnExit
 
 URL_POLL_S = 2.0  # Each poll is a listing, which stores charge for, and a file takes longer to be recorded.
 

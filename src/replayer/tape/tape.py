@@ -12,7 +12,6 @@ from typing import Any, Literal
 
 import numpy.typing as npt
 
-from recorder.closed_on_exit import ClosedOnExit
 from recorder.errors import CorruptError, RecordingError, TornError, UnsupportedVersionError
 from recorder.format.blocks.block import BlockKind
 from recorder.format.blocks.drop_block import Drop
@@ -32,6 +31,7 @@ from recorder.storage.open_tape import OpenTape, is_locked
 from replayer.html_renderers import RenderedAsHtml
 from replayer.tape.seal_check import check_seals
 from replayer.tape.stored_events import event_blocks, missing_event_ticks, stored_events
+from sim.closed_on_exit import ClosedOnExit
 from sim.kernel.state import Snapshot
 
 Mode = Literal["salvage", "prefix", "strict"]

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import attrs
 
-from recorder.closed_on_exit import ClosedOnExit
 from recorder.processes.fork_hazard import forks_refused
 from recorder.processes.stuck_workers import PATIENCE_S
 from replayer.desync.dump.dump import keep_dump
@@ -24,6 +23,7 @@ from replayer.tape.tape import Tape
 from replayer.timeline.interval_processes import IntervalProcesses
 from replayer.timeline.intervals import Interval, IntervalResult, list_intervals, make_for_copies
 from replayer.timeline.verify import analysed_desync, unrepeated_values
+from sim.closed_on_exit import ClosedOnExit
 
 
 @attrs.frozen

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, overload
 
 import attrs
 
-from recorder.closed_on_exit import ClosedOnExit
 from recorder.errors import (
     DesyncError,
     MissingEpisodeError,
@@ -36,6 +35,7 @@ from replayer.timeline.asked_timeline import AskedTimeline
 from replayer.timeline.branched_timeline import BranchedTimeline
 from replayer.timeline.shown_page import ShownAsPage
 from replayer.timeline.snapshots import Snapshots, from_tick
+from sim.closed_on_exit import ClosedOnExit
 from sim.kernel.simulation import Simulation, inner_of, subject_of
 from sim.kernel.state import Snapshot, State
 

@@ -18,7 +18,7 @@ from sim.worlds.organisms import Organisms
 from sim.worlds.organisms.execution import take_bodies
 from sim.worlds.organisms.layout import COLUMNS
 
-from cluster_runs import CONFIG, TICKS, ensure_states_to, inputs_at, plain_hashes
+from cluster_runs import CONFIG, TICKS, assert_states_to, inputs_at, plain_hashes
 
 
 @pytest.mark.sample(4)
@@ -26,7 +26,7 @@ from cluster_runs import CONFIG, TICKS, ensure_states_to, inputs_at, plain_hashe
 def test_the_states_are_those_of_one_process_for_any_number_of_workers(workers: int) -> None:
     with OrganismCluster(CONFIG, workers) as cluster:
         assert cluster.simulation.state.hash() == plain_hashes()[0]
-        ensure_states_to(cluster.simulation, TICKS if workers == 3 else TICKS // 3)
+        assert_states_to(cluster.simulation, TICKS if workers == 3 else TICKS // 3)
         facts, _ = cluster.describe()
     loads = Counter(facts.assignments.values())
     assert sorted(facts.assignments) == cluster.simulation.state["organisms.id"].tolist()
@@ -52,7 +52,7 @@ def test_the_tape_is_that_of_one_process(tmp_path: Path) -> None:
 
 def test_fresh_interpreters_where_a_fork_would_not_work() -> None:
     with forks_refused("a library with threads"), OrganismCluster(CONFIG, 2) as cluster:
-        ensure_states_to(cluster.simulation, 5)
+        assert_states_to(cluster.simulation, 5)
 
 
 def test_the_monitoring_history_is_capped() -> None:
@@ -63,17 +63,17 @@ def test_the_monitoring_history_is_capped() -> None:
         if tick % 4 == 0:
             expected.append({"global_step": tick, **world.telemetry()})
     with OrganismCluster(CONFIG, 2) as cluster:
-        ensure_states_to(cluster.simulation, 30)
+        assert_states_to(cluster.simulation, 30)
         assert cluster.describe()[0].history == expected[-5:]
 
 
 def test_inputs_that_are_refused_change_nothing() -> None:
     with OrganismCluster(CONFIG, 2) as cluster:
-        ensure_states_to(cluster.simulation, 3)
+        assert_states_to(cluster.simulation, 3)
         with pytest.raises(ValueError, match="expected"):
             cluster.simulation.step([{"kind": "dance"}])
         assert cluster.simulation.state.hash() == plain_hashes()[3]
-        ensure_states_to(cluster.simulation, 6)
+        assert_states_to(cluster.simulation, 6)
 
 
 @pytest.mark.parametrize("workers", [0, -1, 5000])
@@ -138,9 +138,9 @@ def test_assignments_are_kept_wanted_and_balanced() -> None:
 def test_a_state_that_was_changed_from_outside_is_an_error() -> None:
     """The server would not know of the change; going back to a tick that it made is none."""
     with OrganismCluster(CONFIG, 2) as cluster:
-        ensure_states_to(cluster.simulation, 3)
+        assert_states_to(cluster.simulation, 3)
         third = cluster.simulation.state.snapshot()
-        ensure_states_to(cluster.simulation, 6)
+        assert_states_to(cluster.simulation, 6)
         sixth = cluster.simulation.state.snapshot()
         other = Organisms(CONFIG)
         other.state.restore(third)
@@ -152,7 +152,7 @@ def test_a_state_that_was_changed_from_outside_is_an_error() -> None:
             with pytest.raises(ClusterError, match="was changed from outside"):
                 cluster.simulation.step(None)
         cluster.simulation.state.restore(sixth)
-        ensure_states_to(cluster.simulation, 7)
+        assert_states_to(cluster.simulation, 7)
         cluster.simulation.state.restore(third)
         with pytest.warns(recorder.RecordingWarning, match="back to the beginning"):
-            ensure_states_to(cluster.simulation, 7)
+            assert_states_to(cluster.simulation, 7)

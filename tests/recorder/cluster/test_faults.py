@@ -18,7 +18,7 @@ from recorder.cluster.process_actors import PipeChannel, ProcessActor, ProcessEn
 from sim.kernel.state import State
 from sim.worlds.organisms import Organisms
 
-from cluster_runs import CONFIG, ensure_all_whole, ensure_states_to, plain_hashes
+from cluster_runs import CONFIG, assert_states_to, ensure_all_whole, plain_hashes
 from dying_actors import Death, DyingEngine, hang_once, run_with_kills
 from killed_drivers import run_with_driver_kills
 
@@ -38,9 +38,9 @@ def test_a_death_at_any_message_changes_no_state(who: str, do: str, when: str, t
     with OrganismCluster(
         CONFIG, 2, folder=folder, interval_ticks=4, engine=engine, on_notice=notices.append
     ) as cluster:
-        ensure_states_to(cluster.simulation, 6)
+        assert_states_to(cluster.simulation, 6)
         cluster.describe()
-        ensure_states_to(cluster.simulation, 10)
+        assert_states_to(cluster.simulation, 10)
     assert marker.exists()
     assert "died" in notices[0]
     assert [one.tick for one in cluster.checkpoints] == [4, 8]
@@ -57,9 +57,9 @@ def test_kills_at_random_moments_change_no_state(tmp_path: Path) -> None:
 def test_without_checkpoints_a_run_goes_back_to_its_beginning() -> None:
     notices: list[str] = []
     with OrganismCluster(CONFIG, 2, on_notice=notices.append) as cluster:
-        ensure_states_to(cluster.simulation, 7)
+        assert_states_to(cluster.simulation, 7)
         os.kill(cluster.describe()[1][1], signal.SIGKILL)
-        ensure_states_to(cluster.simulation, 9)
+        assert_states_to(cluster.simulation, 9)
     assert notices[0].startswith("worker 0 (process ")
     assert notices[0].endswith("back to the beginning of this run at tick 0, 7 ticks are made again")
 
@@ -79,19 +79,19 @@ def test_inputs_that_the_caller_changes_later_are_made_again_as_they_were() -> N
 
 def test_all_processes_killed_at_once(tmp_path: Path) -> None:
     with OrganismCluster(CONFIG, 5, folder=tmp_path, interval_ticks=5, on_notice=lambda _: None) as cluster:
-        ensure_states_to(cluster.simulation, 8)
+        assert_states_to(cluster.simulation, 8)
         for process in reversed(cluster.describe()[1]):
             os.kill(process, signal.SIGKILL)
-        ensure_states_to(cluster.simulation, 11)
+        assert_states_to(cluster.simulation, 11)
 
 
 def test_a_damaged_checkpoint_is_not_gone_back_to(tmp_path: Path) -> None:
     notices: list[str] = []
     with OrganismCluster(CONFIG, 2, folder=tmp_path, interval_ticks=5, on_notice=notices.append) as cluster:
-        ensure_states_to(cluster.simulation, 11)
+        assert_states_to(cluster.simulation, 11)
         next(tmp_path.glob("checkpoint_000000000010_1_worker0.bin")).unlink()
         os.kill(cluster.describe()[1][2], signal.SIGKILL)
-        ensure_states_to(cluster.simulation, 12)
+        assert_states_to(cluster.simulation, 12)
     assert "is missing" in notices[0]
     assert notices[1].endswith("back to the checkpoint of tick 5, 6 ticks are made again")
 
@@ -109,7 +109,7 @@ def test_a_process_that_always_dies_ends_the_run_in_one_line(who: str, do: str) 
 def test_a_tick_that_comes_out_differently_is_an_error() -> None:
     """Ticks that are made again after a recovery are compared with those of the first time."""
     with OrganismCluster(CONFIG, 1, on_notice=lambda _: None) as cluster:
-        ensure_states_to(cluster.simulation, 5)
+        assert_states_to(cluster.simulation, 5)
         cluster._hashes[3] ^= 1
         os.kill(cluster.describe()[1][1], signal.SIGKILL)
         with pytest.raises(ClusterError, match="tick 3 was made again after a recovery and differs: expected the hash"):
@@ -126,10 +126,10 @@ def test_a_slow_worker_is_named() -> None:
 
     notices: list[str] = []
     with OrganismCluster(CONFIG, 3, on_notice=notice, slow_s=0.3) as cluster:
-        ensure_states_to(cluster.simulation, 2)
+        assert_states_to(cluster.simulation, 2)
         stopped = cluster.describe()[1][3]
         os.kill(stopped, signal.SIGSTOP)
-        ensure_states_to(cluster.simulation, 4)
+        assert_states_to(cluster.simulation, 4)
     assert any(f"worker 2 (process {stopped}, " in text and "is slow: no answer for" in text for text in notices)
 
 
@@ -147,7 +147,7 @@ def test_a_worker_that_waits_for_nothing_is_ended(tmp_path: Path) -> None:
     HangingEngine.marker = tmp_path / "hung"
     notices: list[str] = []
     with OrganismCluster(CONFIG, 2, engine=HangingEngine(), on_notice=notices.append, stuck_s=1.0) as cluster:
-        ensure_states_to(cluster.simulation, 3)
+        assert_states_to(cluster.simulation, 3)
     assert any("did nothing for 1 s, and was ended" in text for text in notices)
 
 
@@ -184,17 +184,17 @@ def test_an_interrupt_in_a_step_loses_nothing(
 ) -> None:
     """As Ctrl-C does in a notebook: the step is made again, with other inputs."""
     with OrganismCluster(CONFIG, 2, on_notice=lambda _: None) as cluster:
-        ensure_states_to(cluster.simulation, 6)
+        assert_states_to(cluster.simulation, 6)
         with monkeypatch.context() as patch:
             interrupt(patch)
             with pytest.raises(KeyboardInterrupt):
                 cluster.simulation.step([{"kind": "feed", "amount": 1}])  # In truth, tick 7 has no inputs.
         assert cluster.simulation.state.hash() == plain_hashes()[6]
-        ensure_states_to(cluster.simulation, 12)
+        assert_states_to(cluster.simulation, 12)
 
 
 def test_a_closed_cluster_says_so() -> None:
     with OrganismCluster(CONFIG, 1) as cluster:
-        ensure_states_to(cluster.simulation, 1)
+        assert_states_to(cluster.simulation, 1)
     with pytest.raises(ClusterError, match="the cluster is closed"):
         cluster.simulation.step(None)

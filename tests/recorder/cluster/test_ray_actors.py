@@ -16,7 +16,7 @@ PROGRAM = """
 import os, signal, sys
 from pathlib import Path
 import ray
-from cluster_runs import CONFIG, ensure_states_to, ensure_all_whole
+from cluster_runs import CONFIG, assert_states_to, ensure_all_whole
 from recorder.cluster import OrganismCluster
 from recorder.cluster.ray_actors import RayActorEngine
 
@@ -28,11 +28,11 @@ try:
     with OrganismCluster(
         CONFIG, 2, engine=RayActorEngine(), folder=folder, interval_ticks=5, on_notice=notices.append
     ) as cluster:
-        ensure_states_to(cluster.simulation, 8)
+        assert_states_to(cluster.simulation, 8)
         os.kill(cluster.describe()[1][1], signal.SIGKILL)
-        ensure_states_to(cluster.simulation, 11)
+        assert_states_to(cluster.simulation, 11)
         os.kill(cluster.describe()[1][0], signal.SIGKILL)
-        ensure_states_to(cluster.simulation, 14)
+        assert_states_to(cluster.simulation, 14)
     assert "worker 0" in notices[0] and "the checkpoint of tick 5" in notices[0], notices
     assert "the server" in notices[1] and "the checkpoint of tick 10" in notices[1], notices
     ensure_all_whole(folder)

@@ -28,7 +28,7 @@ from recorder.cluster.whole_checkpoint import read_manifest, restore_whole
 from recorder.exit_codes import UsageError
 from sim.worlds.organisms import Organisms
 
-from cluster_runs import CONFIG, ensure_states_to, inputs_at, plain_hashes
+from cluster_runs import CONFIG, assert_states_to, inputs_at, plain_hashes
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -38,7 +38,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with checkpoints of ticks 10 and 20, by 3 workers."""
     folder = tmp_path_factory.mktemp("whole")
     with OrganismCluster(CONFIG, 3, folder=folder, interval_ticks=10) as cluster:
-        ensure_states_to(cluster.simulation, 22)
+        assert_states_to(cluster.simulation, 22)
     return folder
 
 
@@ -102,7 +102,7 @@ def test_4_workers_then_2_then_7(tmp_path: Path) -> None:
                 assert kept.items() <= facts.assignments.items()
                 assert facts.history == plain["historical_stats"]
                 assert {str(worker): stats for worker, stats in facts.worker_stats.items()} == plain["worker_stats"]
-            ensure_states_to(cluster.simulation, last)
+            assert_states_to(cluster.simulation, last)
             names.add(cluster.simulation_id)
     assert len(names) == 1
 
@@ -118,11 +118,11 @@ def test_the_same_number_of_workers_gets_the_same_assignments(folder: Path) -> N
 
 def test_a_checkpoint_on_demand(tmp_path: Path) -> None:
     with OrganismCluster(CONFIG, 2, folder=tmp_path) as cluster:
-        ensure_states_to(cluster.simulation, 7)
+        assert_states_to(cluster.simulation, 7)
         checkpoint = cluster.checkpoint()
         assert cluster.checkpoint() is checkpoint  # Of one state, one.
         cluster.request_checkpoint()
-        ensure_states_to(cluster.simulation, 9)
+        assert_states_to(cluster.simulation, 9)
         assert [one.tick for one in cluster.checkpoints] == [7, 8]
     assert restore_whole(checkpoint).world.state.hash() == plain_hashes()[7]
 
@@ -207,7 +207,7 @@ def test_a_run_begins_at_the_checkpoint_before_a_damaged_one(folder: Path) -> No
         assert cluster.tick == 10
         assert len(notices) == 1
         assert f"{part(folder)} is damaged" in notices[0]
-        ensure_states_to(cluster.simulation, 22)
+        assert_states_to(cluster.simulation, 22)
 
 
 @pytest.mark.parametrize(
@@ -233,7 +233,7 @@ def test_a_manifest_that_was_changed_does_not_restore(change: Callable[[Any], No
 def test_a_manifest_without_a_figure_of_a_worker_begins_a_run(folder: Path) -> None:
     edit(manifest(folder), lambda plain: plain["worker_stats"]["0"].pop("steps"))
     with OrganismCluster(CONFIG, 3, folder=folder) as cluster:
-        ensure_states_to(cluster.simulation, 22)
+        assert_states_to(cluster.simulation, 22)
         assert cluster.describe()[0].worker_stats[0]["steps"] == 2
 
 
@@ -242,7 +242,7 @@ def test_an_assignment_of_an_unknown_organism_is_a_warning_that_names_it(folder:
     notices: list[str] = []
     with OrganismCluster(CONFIG, 3, folder=folder, on_notice=notices.append) as cluster:
         assert 4711 not in cluster.describe()[0].assignments
-        ensure_states_to(cluster.simulation, 24)
+        assert_states_to(cluster.simulation, 24)
     assert notices == [
         f"{manifest(folder)}: organism 4711 is in the assignments, but not in the registry: it is not assigned"
     ]
@@ -254,7 +254,7 @@ def test_an_old_manifest_without_history_loads() -> None:
     assert "historical_stats" not in (GOLDEN / "checkpoint_000000000012_1_server.json").read_text()
     assert restored.facts.history == []
     assert restored.world.state.hash() == plain_hashes()[12]
-    ensure_states_to(restored.world, 20)
+    assert_states_to(restored.world, 20)
 
 
 # --- the folder
@@ -314,7 +314,7 @@ def test_a_run_that_can_use_no_checkpoint_writes_over_none(folder: Path) -> None
     notices: list[str] = []
     with OrganismCluster(CONFIG, 3, folder=folder, interval_ticks=10, on_notice=notices.append) as cluster:
         assert (cluster.tick, len(notices)) == (0, 2)
-        ensure_states_to(cluster.simulation, 20)
+        assert_states_to(cluster.simulation, 20)
         assert len(cluster.checkpoints) == 2
     after = {path.name: path.read_bytes() for path in folder.iterdir()}
     assert before.items() <= after.items()
@@ -325,7 +325,7 @@ def test_a_second_run_in_the_same_folder_is_refused(folder: Path) -> None:
     with OrganismCluster(CONFIG, 1, folder=folder) as cluster:
         with pytest.raises(UsageError, match="is in use by another run"):
             OrganismCluster(CONFIG, 1, folder=folder)
-        ensure_states_to(cluster.simulation, 23)
+        assert_states_to(cluster.simulation, 23)
 
 
 def test_only_what_died_half_written_is_swept(folder: Path) -> None:
@@ -345,10 +345,10 @@ def test_only_what_died_half_written_is_swept(folder: Path) -> None:
 def test_a_folder_that_cannot_be_written_fails_the_checkpoint_and_not_the_run(tmp_path: Path) -> None:
     folder, notices = tmp_path / "whole", []
     with OrganismCluster(CONFIG, 2, folder=folder, interval_ticks=5, on_notice=notices.append) as cluster:
-        ensure_states_to(cluster.simulation, 6)
+        assert_states_to(cluster.simulation, 6)
         shutil.rmtree(folder)
         folder.write_text("a file now")
-        ensure_states_to(cluster.simulation, 12)
+        assert_states_to(cluster.simulation, 12)
         assert [one.tick for one in cluster.checkpoints] == [5]
     assert len(notices) == 1
     assert "no checkpoint of tick 10 could be written" in notices[0]

@@ -37,7 +37,7 @@ def unreachable(original: Original, number: int, block: Any) -> range:
     return range(0)
 
 
-def ensure_reached_but(path: Path, make: Any, live: Live, lost: range, order: list[int]) -> None:
+def assert_reached_but(path: Path, make: Any, live: Live, lost: range, order: list[int]) -> None:
     """Seek each tick in this order: the live state, or, for a lost tick, an error with the reason."""
     with replayer.Timeline(path, make) as run:
         for tick in order:
@@ -81,7 +81,7 @@ def test_every_tick_outside_of_a_destroyed_block(tmp_path: Path, name: str, how:
         for block in blocks:
             file.write_bytes(destroy(original.files[number], block, how))
             order = chance.sample(range(TICKS + 1), TICKS + 1)
-            ensure_reached_but(path, make, live, unreachable(original, number, block), order)
+            assert_reached_but(path, make, live, unreachable(original, number, block), order)
         file.write_bytes(original.files[number])
 
 
@@ -96,7 +96,7 @@ def test_with_all_keyframes_but_the_first_destroyed(tmp_path: Path, name: str) -
         if block.kind in {FULL, DELTA} and block.first_tick:
             data = destroy(data, block, "payload")
     path.write_bytes(data)
-    ensure_reached_but(path, make, live, range(0), list(range(TICKS + 1)))
+    assert_reached_but(path, make, live, range(0), list(range(TICKS + 1)))
 
 
 @pytest.mark.parametrize("name", WORLDS)

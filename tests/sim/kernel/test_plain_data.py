@@ -176,7 +176,7 @@ def test_hostile_bytes_give_value_error(data: bytes) -> None:
         decode_plain(data)
 
 
-def ensure_decoded_or_refused(data: bytes) -> None:
+def assert_decoded_or_refused(data: bytes) -> None:
     """Bytes decode to a value that can be encoded and decoded again, or are refused as not MessagePack."""
     refusal, written = "", b""
     try:
@@ -191,7 +191,7 @@ def ensure_decoded_or_refused(data: bytes) -> None:
 @settings(deadline=None, max_examples=400)
 def test_any_bytes_decode_or_give_value_error(data: bytes) -> None:
     """Arbitrary bytes decode to plain data or raise ValueError, and nothing else."""
-    ensure_decoded_or_refused(data)
+    assert_decoded_or_refused(data)
 
 
 @given(plain | arrays, st.data())
@@ -203,7 +203,7 @@ def test_damaged_values_decode_or_give_value_error(value: Any, data: st.DataObje
     place = data.draw(st.integers(0, len(encoded) * 8 - 1))
     encoded[place // 8] ^= 1 << place % 8
     for damaged in (bytes(encoded), bytes(encoded[: place // 8])):
-        ensure_decoded_or_refused(damaged)
+        assert_decoded_or_refused(damaged)
 
 
 @pytest.mark.parametrize("stamp", [msgpack.Timestamp(5), msgpack.Timestamp(1 << 33, 7), msgpack.Timestamp(-1, 0)])

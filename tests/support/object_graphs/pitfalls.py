@@ -113,7 +113,7 @@ def run(case: Case) -> TypeError | None:
     return refusal
 
 
-def ensure_exact(case: Case) -> None:
+def assert_exact(case: Case) -> None:
     """It is saved, and right; without a warning."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -121,7 +121,7 @@ def ensure_exact(case: Case) -> None:
     assert refusal is None, f"refused: {refusal}"
 
 
-def ensure_exact_or_said(case: Case) -> None:
+def assert_exact_or_said(case: Case) -> None:
     """It is right, or refused by a message with path, class and what to do, or warned of by the attribute's name."""
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
@@ -135,7 +135,7 @@ def ensure_exact_or_said(case: Case) -> None:
         check_refusal(case, str(refusal))
 
 
-def ensure_refused(case: Case) -> None:
+def assert_refused(case: Case) -> None:
     """It cannot be right: it is refused by a message with path, class and what to do."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

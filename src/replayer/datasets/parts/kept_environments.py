@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import attrs
 
-from recorder.closed_on_exit import ClosedOnExit
 from replayer.datasets.transitions.made_environment import close_environment, make_environment
 from replayer.playback.make_simulation import Factory
 from replayer.tape.tape import Tape
+from sim.closed_on_exit import ClosedOnExit
 from sim.kernel.simulation import Simulation
 
 

@@ -6,7 +6,6 @@ import functools
 from collections import OrderedDict
 from collections.abc import Sequence
 
-from recorder.closed_on_exit import ClosedOnExit
 from replayer.datasets.parts.kept_environments import KeptEnvironment, KeptEnvironments
 from replayer.datasets.plan import TapeInput, open_source
 from replayer.datasets.request import Request
@@ -16,6 +15,7 @@ from replayer.datasets.transitions.transition_rows import TransitionColumns
 from replayer.playback.cursor import Cursor
 from replayer.playback.make_simulation import Factory
 from replayer.tape.environment_calls import described_environment
+from sim.closed_on_exit import ClosedOnExit
 
 KEPT_MAX = 4  # Of many tapes: each has open files.
 

@@ -18,12 +18,12 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 
-from recorder.closed_on_exit import ClosedOnExit
 from recorder.location.tape_location import Location
 from recorder.processes.worker_pipes import starting
 from replayer.playback.make_simulation import Factory
 from replayer.view.listening import ViewRequest, serve_view
 from replayer.view.shown_address import shown_address
+from sim.closed_on_exit import ClosedOnExit
 
 READY_S = 60.0  # The longest wait for the server.
 STOP_S, END_S = 4.0, 8.0  # The server gets this long to stop of itself, and to be gone.

@@ -74,7 +74,7 @@ class Scripted:
             self.SCRIPT[self.t](self)
 
 
-def ensure_seeks_give_copies(
+def assert_seeks_give_copies(
     path: Path, initial: dict[str, Any], script: dict[int, Change], *, ticks: int, every: int, seeks: Iterable[int]
 ) -> None:
     """Record a scripted object with deep copies; fail unless all seeks give the copies and the tape verifies."""
@@ -200,7 +200,7 @@ VIEWS = {"of all of its base": np.arange(4.0), "of a part of its base": np.arang
 def test_a_view_of_a_view_shares_its_memory_after_a_seek(case: str, tmp_path: Path) -> None:
     """An attribute such as one made by reshape is a view, whose base nothing else holds until a second view is made."""
     initial = {"grid": np.zeros(4), "rows": [], "total": 0.0}
-    ensure_seeks_give_copies(
+    assert_seeks_give_copies(
         tmp_path / "run.tape", initial, view_of_a_new_array(VIEWS[case]), ticks=40, every=8, seeks=range(41)
     )
 
@@ -221,7 +221,7 @@ EQUAL: dict[str, tuple[dict[str, Any], dict[int, Change]]] = {
 def test_an_equal_value_of_a_different_type_is_a_different_value(case: str, tmp_path: Path) -> None:
     """The next step may treat an equal value of a different type differently."""
     initial, script = EQUAL[case]
-    ensure_seeks_give_copies(tmp_path / "run.tape", initial, script, ticks=40, every=8, seeks=range(41))
+    assert_seeks_give_copies(tmp_path / "run.tape", initial, script, ticks=40, every=8, seeks=range(41))
 
 
 @pytest.mark.parametrize("value", [0, np.zeros(3), np.random.default_rng(1), [1]], ids=["cell", "array", "rng", "list"])
@@ -233,7 +233,7 @@ def test_an_attribute_that_is_replaced_by_a_new_one(value: Any, tmp_path: Path) 
         one.e = 1
 
     script = {t: sets(a=t) for t in range(1, 9)} if isinstance(value, int) else {}
-    ensure_seeks_give_copies(
+    assert_seeks_give_copies(
         tmp_path / "run.tape", {"a": value}, {**script, 13: change}, ticks=24, every=8, seeks=range(25)
     )
 
@@ -245,14 +245,14 @@ def test_a_seek_gives_what_a_plain_loop_had(case: str, tmp_path: Path) -> None:
     initial, script = STALE[case]
     ticks = 40
     for every in (8, 16):
-        ensure_seeks_give_copies(
+        assert_seeks_give_copies(
             tmp_path / f"{every}.tape", initial, script, ticks=ticks, every=every, seeks=range(ticks + 1)
         )
 
 
 def test_the_six_lines_of_a_house_with_lamps(tmp_path: Path) -> None:
     """A lamp that was on for one tick is off again at tick 300, as the live house had it."""
-    ensure_seeks_give_copies(
+    assert_seeks_give_copies(
         tmp_path / "run.tape", {"lamps": [0, 0], "mode": 0}, SIX_LINES, ticks=320, every=64, seeks=(300, 13, 14)
     )
 

@@ -53,7 +53,7 @@ def expected(results: list[bytes], ticks: list[int], ahead: int) -> str:
     return digest.hexdigest()
 
 
-def ensure_continues(name: str, tmp_path: Path, *, steps: int, loads: int) -> None:
+def assert_continues(name: str, tmp_path: Path, *, steps: int, loads: int) -> None:
     """Record, seek to random ticks, continue here and in a second process, and compare with the live results."""
     seed = random.randrange(1 << 20)
     print("seed", seed)
@@ -81,14 +81,14 @@ def other_process() -> dict[str, str]:
 @pytest.mark.parametrize("name", ["CartPole-v1", "Blackjack-v1"])
 def test_a_restored_environment_continues_as_the_live_one_did(name: str, tmp_path: Path) -> None:
     """From random ticks, here and in a fresh process, observations, rewards and states are equal bit for bit."""
-    ensure_continues(name, tmp_path, steps=300, loads=6)
+    assert_continues(name, tmp_path, steps=300, loads=6)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", zoo.CLASSIC)
 def test_restored_at_fifty_ticks_of_two_thousand_it_continues_as_the_live_one_did(name: str, tmp_path: Path) -> None:
     """The long version of the test above, for more environments."""
-    ensure_continues(name, tmp_path, steps=2000, loads=50)
+    assert_continues(name, tmp_path, steps=2000, loads=50)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))  # Another process finds this module there, too.
-from continuation import Case, ensure_continues
+from continuation import Case, assert_continues
 from optional_packages import LazyModule, needs
 
 import recorder
@@ -117,7 +117,7 @@ CASES = {
 )
 def test_a_restored_model_continues_as_the_live_one_did(name: str, tmp_path: Path) -> None:
     """From random ticks, here and in a fresh process, agents, positions and states are equal bit for bit."""
-    ensure_continues("test_mesa", name, tmp_path, steps=25, loads=2)
+    assert_continues("test_mesa", name, tmp_path, steps=25, loads=2)
 
 
 @pytest.mark.long
@@ -125,7 +125,7 @@ def test_a_restored_model_continues_as_the_live_one_did(name: str, tmp_path: Pat
 def test_restored_at_fifty_ticks_of_two_thousand_it_continues_as_the_live_one_did(name: str, tmp_path: Path) -> None:
     """The long version for each model; shorter for models that come to rest, and for Sugarscape, which is slow."""
     steps = {"life": 100, "segregation": 100, "sugar": 200}.get(name, 2000)
-    ensure_continues("test_mesa", name, tmp_path, steps=steps, loads=50)
+    assert_continues("test_mesa", name, tmp_path, steps=steps, loads=50)
 
 
 class TestMeadow(SimulationContract):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))  # Another process finds this module there, too.
-from continuation import Case, ensure_continues
+from continuation import Case, assert_continues
 from optional_packages import lazily
 
 import recorder
@@ -81,7 +81,7 @@ def test_a_restored_simulation_continues_as_the_live_one_did(name: str, tmp_path
     """From random ticks, here and in a fresh process, observations, rewards and states are equal bit for bit."""
     monkeypatch.chdir(tmp_path)  # MuJoCo writes its log where it runs.
     CASES[name].make()
-    ensure_continues("test_mujoco", name, tmp_path, steps=150, loads=4)
+    assert_continues("test_mujoco", name, tmp_path, steps=150, loads=4)
 
 
 @pytest.mark.long
@@ -90,7 +90,7 @@ def test_restored_at_fifty_ticks_of_two_thousand_it_continues(name: str, tmp_pat
     """The long version of the test above."""
     monkeypatch.chdir(tmp_path)
     CASES[name].make()
-    ensure_continues("test_mujoco", name, tmp_path, steps=2000, loads=50)
+    assert_continues("test_mujoco", name, tmp_path, steps=2000, loads=50)
 
 
 class TestRobot(SimulationContract):

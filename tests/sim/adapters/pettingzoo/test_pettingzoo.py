@@ -17,7 +17,7 @@ import gymnasium
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent))  # Another process finds this module there, too.
-from continuation import Case, ensure_continues
+from continuation import Case, assert_continues
 from gymnasium import spaces
 from pettingzoo import AECEnv, ParallelEnv
 from pettingzoo.classic.connect_four import connect_four
@@ -197,14 +197,14 @@ CASES = {
 @pytest.mark.seldom(0.15)
 def test_a_restored_environment_continues_as_the_live_one_did(name: str, tmp_path: Path) -> None:
     """From random ticks, here and in a fresh process, observations, rewards and states are equal bit for bit."""
-    ensure_continues("test_pettingzoo", name, tmp_path, steps=150, loads=4)
+    assert_continues("test_pettingzoo", name, tmp_path, steps=150, loads=4)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", CASES)
 def test_restored_at_fifty_ticks_of_two_thousand_it_continues_as_the_live_one_did(name: str, tmp_path: Path) -> None:
     """The long version of the test above, for every kind of environment."""
-    ensure_continues("test_pettingzoo", name, tmp_path, steps=2000, loads=50)
+    assert_continues("test_pettingzoo", name, tmp_path, steps=2000, loads=50)
 
 
 class TestTicTacToe(SimulationContract):

@@ -59,7 +59,7 @@ def digest_of_continuations(path: str, module: str, name: str, ticks: list[int])
     return digest.hexdigest()
 
 
-def ensure_continues(package: str, folder: Path, *, steps: int, loads: int) -> None:
+def assert_continues(package: str, folder: Path, *, steps: int, loads: int) -> None:
     """Record, seek to random ticks and continue, here and in a second process."""
     make, random_inputs = of(package)
     seed = random.randrange(1 << 20)
@@ -98,14 +98,14 @@ def ensure_continues(package: str, folder: Path, *, steps: int, loads: int) -> N
 @pytest.mark.seldom(0.15)
 def test_a_restored_simulation_continues_as_the_live_one_did(package: str, tmp_path: Path) -> None:
     """Results and the complete state are equal bit for bit."""
-    ensure_continues(package, tmp_path, steps=250, loads=6)
+    assert_continues(package, tmp_path, steps=250, loads=6)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("package", SIMULATORS)
 def test_a_restored_simulation_continues_as_a_long_live_run_did(package: str, tmp_path: Path) -> None:
     """2,000 steps, 50 ticks."""
-    ensure_continues(package, tmp_path, steps=2000, loads=50)
+    assert_continues(package, tmp_path, steps=2000, loads=50)
 
 
 class Contract(SimulationContract):

@@ -11,7 +11,7 @@ from sim.adapters.capture.digest.value_digest import ValueSubject, digest_values
 
 from object_graphs.classes import Spare
 from object_graphs.odd_classes import Ending, HalfSpare, Lone
-from object_graphs.pitfalls import ensure_exact
+from object_graphs.pitfalls import assert_exact
 from object_graphs.sources import case
 
 MANY = 110  # More are looked at in another way than few.
@@ -41,7 +41,7 @@ SWAPS = (
 def test_an_attribute_that_only_the_class_has_any_more(name: str, swap: str) -> None:
     """Deleted in the step in which the same object gets another: also one of the very value that the class has."""
     middle = "one = s.held[len(s.held) // 2]; one.near = 1"
-    ensure_exact(case(OBJECTS[name], f"one = s.held[-1]; {swap}", "s.result = 1", f"{middle}; {swap}"))
+    assert_exact(case(OBJECTS[name], f"one = s.held[-1]; {swap}", "s.result = 1", f"{middle}; {swap}"))
 
 
 class Unit:

@@ -10,7 +10,7 @@ import pytest
 from object_graphs.exact_cases import EXACT
 from object_graphs.named_cases import REFUSED, SAID
 from object_graphs.odd_classes import Counting, Shared
-from object_graphs.pitfalls import Subject, ensure_exact, ensure_exact_or_said, ensure_refused
+from object_graphs.pitfalls import Subject, assert_exact, assert_exact_or_said, assert_refused
 
 
 @pytest.fixture(autouse=True)
@@ -33,7 +33,7 @@ def cases(named: dict[str, Any]) -> list[Any]:
 @pytest.mark.seldom(0.15)
 def test_exact(name: str) -> None:
     """Saved without trust, without a warning, and right at every tick."""
-    ensure_exact(EXACT[name])
+    assert_exact(EXACT[name])
 
 
 @pytest.mark.share(0.24)
@@ -41,7 +41,7 @@ def test_exact(name: str) -> None:
 @pytest.mark.seldom(0.15)
 def test_never_silently_wrong(name: str) -> None:
     """Right at every tick, or refused by path, class and what to do, or warned of by name."""
-    ensure_exact_or_said(SAID[name])
+    assert_exact_or_said(SAID[name])
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -49,13 +49,13 @@ def test_never_silently_wrong(name: str) -> None:
 @pytest.mark.share(0.22)
 def test_refused(name: str) -> None:
     """Refused by path, class and what to do; the ticks before are kept."""
-    ensure_refused(REFUSED[name])
+    assert_refused(REFUSED[name])
 
 
 def test_objects_are_made_without_their_constructors() -> None:
     """A restore makes objects of the recorded classes and calls no __init__."""
     Subject.case = EXACT["__init__, __setstate__ and __reduce__ are not called"]
     before = Counting.calls
-    ensure_exact(Subject.case)
+    assert_exact(Subject.case)
     subjects = 2 + 1 + (len(Subject.case.changes) + 3)  # Control, live and used; a fresh one for each tick.
     assert Counting.calls - before == subjects
