@@ -117,9 +117,13 @@ class IntervalProcesses:
             return
         [trial] = run_each(self.tape, self.world, intervals[:1], 1, on_progress, _tried, pool, fresh)
         yield trial.result
+        start_s = time.process_time()
+        if not _is_usual(trial.result) or not import_libraries(trial.imported):
+            return
+        imports_s = time.process_time() - start_s  # They were a part of the first interval, and are not of the others.
         each = -(-(len(intervals) - 1) // self.jobs)  # All processes have work.
-        count = min(SHARED_MAX, each, int(SHARED_S / max(trial.cpu_s, 1e-9)))
-        if count < 2 or not _is_usual(trial.result) or not import_libraries(trial.imported):
+        count = min(SHARED_MAX, each, int(SHARED_S / max(trial.cpu_s - imports_s, 1e-9)))
+        if count < 2:
             return
         if list(sys.modules.items()) != modules:  # Otherwise this process has done nothing since then.
             outside = read_outside(self.world)
