@@ -624,3 +624,13 @@ def test_a_map_names_its_points_and_can_be_as_large_as_the_page(open_page: Open,
         playwright.expect(page.locator("#inspector")).to_be_visible()
         page.get_by_label("frogs", exact=True).uncheck()
         playwright.expect(page.locator(".named")).to_be_hidden()
+        page.close()  # Before its server ends.
+
+
+def test_points_of_two_tapes_are_counted_for_each(open_page: Open, address: str) -> None:
+    """Beside the line in the middle; the difference has no points, and no line."""
+    page = open_page(f"{address}#tick=41&compare=both")
+    shows(page, 41)
+    playwright.expect(page.locator(".named")).to_have_text("frogs 5 | 5")
+    page.get_by_role("radio", name="Δ", exact=True).click()
+    playwright.expect(page.locator(".named")).to_be_hidden()

@@ -234,19 +234,27 @@ export class Maps {
     return this.state.few === 'categories' && layer.kind === VALUES && isFew(layer, this.ranges.get(name));
   }
 
-  // Below a map: the rings on it, with their names and how many there are at this tick.
+  // Below a map: the rings on it, with their names and how many there are at this tick, of each tape that is shown.
   namePoints(card) {
-    const frame = this.frames[this.sideOf(card.figures[0])], layer = this.layerOf(frame, card.name);
-    const kinds = frame && layer?.kind === VALUES ? [...frame.points].map(([kind, places]) => [this.state.tapes[frame.side].points[kind], places.length / POINT]).filter(([name]) => !this.state.hidden.has(name)) : [];
-    const text = kinds.map(([name, count]) => `${name} ${whole(count)}`).join(' ');
+    const shown = card.figures.map((one) => this.frames[this.sideOf(one)]).filter((frame) => this.layerOf(frame, card.name)?.kind === VALUES);
+    const counts = new Map();
+    for (const [at, frame] of shown.entries()) {
+      for (const [kind, places] of frame.points) {
+        const name = this.state.tapes[frame.side].points[kind];
+        if (!counts.has(name)) counts.set(name, shown.map(() => 0));
+        counts.get(name)[at] = places.length / POINT;
+      }
+    }
+    const kinds = [...counts].filter(([name]) => !this.state.hidden.has(name)).map(([name, each]) => [name, each.map(whole).join(' | ')]);
+    const text = kinds.map((one) => one.join(' ')).join(' ');
     if (card.namedText === text) return;
     card.namedText = text;
     card.named.hidden = !kinds.length;
     card.named.title = text;
-    card.named.replaceChildren(...kinds.map(([name, count]) => {
+    card.named.replaceChildren(...kinds.map(([name, each]) => {
       const ring = h('i', { className: 'ring' });
       ring.style.borderColor = POINT_COLOURS[this.state.info.points.indexOf(name) % POINT_COLOURS.length];
-      return h('span', {}, ring, `${name} `, h('b', { textContent: whole(count) }));
+      return h('span', {}, ring, `${name} `, h('b', { textContent: each }));
     }));
   }
 
