@@ -64,7 +64,12 @@ def _recorded_variables(explanation: Explanation) -> str | None:
         f"{name} ({'not set' if value is None else value} in the recording)"
         for name, value in changed.environment.items()
     ]
-    return f"the environment variable{'s' if len(shown) > 1 else ''} {', '.join(shown)}"
+    what = (
+        ", which decides on the order of sets of texts and on hash()"
+        if list(changed.environment) == ["PYTHONHASHSEED"]
+        else ""
+    )
+    return f"the environment variable{'s' if len(shown) > 1 else ''} {', '.join(shown)}{what}"
 
 
 def outside_lines(reads: Sequence[ReadComparison]) -> list[str]:

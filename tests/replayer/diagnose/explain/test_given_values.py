@@ -172,7 +172,9 @@ def test_a_cache_whose_keys_are_objects_is_proved_by_an_empty_one() -> None:
     explanation = explain("Book")
 
     assert explanation.given is not None
-    assert [(one.name, one.kind) for one in explanation.given.proved] == [("module sailed: odds", "cache")]
+    assert [(one.name, one.kind) for one in explanation.given.proved] == [
+        ("module sailed: odds", "functools.lru_cache")
+    ]
     assert explanation.given.is_emptied
 
 

@@ -171,7 +171,7 @@ def _told(candidate: Candidate) -> GivenValue:
     detail = candidate.detail
     for words, letter in _LETTERS.items():
         detail = detail.replace(words, letter)
-    return GivenValue(candidate.name, candidate.kind, detail)
+    return GivenValue(candidate.name, "functools.lru_cache" if candidate.kind == "cache" else candidate.kind, detail)
 
 
 def _end(simulation: Simulation, inputs: Any, change: Callable[[], None] = lambda: None) -> _End | None:
