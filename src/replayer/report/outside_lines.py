@@ -87,7 +87,7 @@ def unrepeated_lines(reads: Iterable[ReadComparison]) -> list[str]:
     different = [read for read in reads if read.result == DIFFERS]
     if not different:
         return []
-    lines = ["  this step reads what is not as it was when the recording began:"]
+    lines = ["  this step, or the code that it runs, reads what is not as it was when the recording began:"]
     lines += [f"    {read}" for read in different[:_NAMES_SHOWN]]
     lines.append(
         "  whether that makes the difference is not tested: the tape has a digest of it at most, and no content"

@@ -163,7 +163,7 @@ def test_the_commands_name_a_changed_file(capsys: Any) -> None:
     assert run(replayer.commands.main.main, f"explain run.tape --tick 1 {where}") == 1
     out = capsys.readouterr().out
     assert (
-        "  this step reads what is not as it was when the recording began:\n    config.json: other content than when the recording began"
+        "  this step, or the code that it runs, reads what is not as it was when the recording began:\n    config.json: other content than when the recording began"
         in out
     )
     assert "the cause is not known" not in out
