@@ -19,6 +19,7 @@ import os
 import random
 import re
 import runpy
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -28,6 +29,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
+import warm_python
 from sybil import Document, Region, Sybil
 from sybil.example import Example
 from sybil.parsers.markdown import CodeBlockParser, SkipParser
@@ -38,6 +40,10 @@ PLUGIN = "simulation_flight_recorder_pytest"  # Installed, it is found by its en
 os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")  # Its logarithm, of processor cycles.
 
 SESSION_S_MAX = 120  # A command in the docs that takes longer has hung.
+STARTED_SHARE = 0.05  # Of the commands: they start as a user's do.
+PRINTS_CODE = '; echo "exit code $?"'
+QUOTED = re.compile(r"""'[^']*'|"[^"$`\\!]*\"""")
+NEEDS_SHELL = re.compile(r"[][|&;<>()$`*?~#{}!'\"\\]")
 PAGES_PART = 0.5  # Of the pages in a run: all of them take nearly three minutes.
 
 PAGES_SEED = pytest.StashKey[int]()
@@ -103,22 +109,37 @@ def run_console(example: Example) -> str | None:
     """Run each command of a session and compare its output."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     ours_alone = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_PLUGINS": PLUGIN}  # That of zarr imports all of it.
+    variables = {**os.environ, "PATH": path, "COLUMNS": "100", **ours_alone}
+    warm_python.start_wanted()
     for entry in re.split(r"^\$ ", str(example.parsed), flags=re.MULTILINE)[1:]:
         command, _, expected = entry.partition("\n")
-        finished = subprocess.run(  # noqa: S602 - the commands are from this repository
-            command,
-            shell=True,
-            env={**os.environ, "PATH": path, "COLUMNS": "100", **ours_alone},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=SESSION_S_MAX,
-            check=False,
-        )
-        difference = compare(expected, finished.stdout)
+        with start_command(command, variables) as process:
+            try:
+                printed, _ = process.communicate(timeout=SESSION_S_MAX)
+            except BaseException:
+                process.kill()
+                raise
+        if command.endswith(PRINTS_CODE) and isinstance(process, warm_python.WarmProcess):
+            printed += f"exit code {process.returncode}\n"
+        difference = compare(expected, printed)
         if difference is not None:
             return f"$ {command}\n{difference}"
     return None
+
+
+def start_command(command: str, variables: dict[str, str]) -> subprocess.Popen[str]:
+    """Start a command in a shell; most of ours that need none as copies of an interpreter, which has imported them."""
+    alone = command.removesuffix(PRINTS_CODE)
+    name, *arguments = shlex.split(alone) if not NEEDS_SHELL.search(QUOTED.sub("", alone)) else [""]
+    is_copy = name in {"record", "replay"} and random.SystemRandom().random() >= STARTED_SHARE
+    return (warm_python.WarmProcess if is_copy else subprocess.Popen)(
+        [str(warm_python.BIN / name), *arguments] if is_copy else command,
+        shell=not is_copy,
+        env=variables,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
 
 
 FILE_BLOCKS = FencedCodeBlockLexer(r'\w+ title="(?P<name>[^"\n]+)"')

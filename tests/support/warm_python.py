@@ -1,7 +1,7 @@
-"""Modules that the product runs in interpreters of their own, run in copies of an interpreter that has imported them.
+"""Modules that the product runs in interpreters of their own, and commands, in copies of an interpreter that imported them.
 
 Most of what such a process takes are its imports. ``WarmProcess`` stands in for ``subprocess.Popen``: a copy has its own
-arguments, variables, folder and streams, is a child of this process, and runs the module as ``python -P -m`` does. It
+arguments, variables, folder and streams, is a child of this process, and runs the module or the command as ever. It
 has the variables that decide at the start of an interpreter, as a hash seed: for others one is started as ever.
 """
 
@@ -22,11 +22,16 @@ from types import SimpleNamespace
 from typing import Any
 
 # Read by the interpreter or by libraries when they start: a copy has those of the interpreter that it is a copy of.
-READ_AT_START = re.compile(r"PYTHON(?!PATH$)|LD_|NPY_|OPENBLAS|OMP_|MKL_|NUMBA_|MALLOC_|GLIBC_|LANG|LC_|TZ$")
+READ_AT_START = re.compile(
+    r"PYTHON(?!PATH$)|LD_|NPY_|OPENBLAS|OMP_|MKL_|NUMBA_|MALLOC_|GLIBC_|LANG|LC_|TZ$|TERM|COLUMNS|NO_COLOR"
+)
 WANTED_MIN = 3  # Processes with the same such variables, from which on they are copies: a start takes as long as one.
 SERVERS_MAX = 2  # Each has 60 MB.
 
-Key = tuple[tuple[str, str], ...]
+BIN = Path(sys.executable).parent
+COMMANDS = [str(BIN / name) for name in ("record", "replay")]
+
+Key = tuple[str, tuple[tuple[str, str], ...]]  # The kind, modules or commands, and the variables.
 
 _wanted: Counter[Key] = Counter()
 _servers: dict[Key, tuple[socket.socket, subprocess.Popen[bytes]]] = {}
@@ -34,15 +39,16 @@ _lock = threading.Lock()
 _owner = os.getpid()
 
 
-class WarmProcess(subprocess.Popen[bytes]):
-    """A process that runs a module of the product, without its imports where that makes no difference."""
+class WarmProcess(subprocess.Popen[Any]):
+    """A process that runs a module or a command of the product, without its imports where that makes no difference."""
 
     def _execute_child(self, args: Any, *rest: Any) -> None:
         """Have the copy made. The arguments are those of subprocess.Popen, in its order."""
         folder, variables, pipes, is_own_session = rest[4], rest[5], rest[9:15], rest[-2]
-        server = _server(variables) if _can_be_copy(args, folder) else None
+        kind = _kind(args) if _can_be_copy(folder, variables) else None
+        server = _server(kind, variables) if kind is not None else None
         streams = [own if given == -1 else given for own, given in enumerate((pipes[0], pipes[3], pipes[5]))]
-        request = [args[3:], variables, str(folder or Path.cwd()), is_own_session]
+        request = [args[3:] if kind == "modules" else args, variables, str(folder or Path.cwd()), is_own_session]
         if server is None or not (copy := _copy(server, request, streams)):
             super()._execute_child(args, *rest)  # type: ignore[misc]
             return
@@ -58,14 +64,15 @@ STAND_IN = SimpleNamespace(Popen=WarmProcess, PIPE=subprocess.PIPE, TimeoutExpir
 def start_wanted() -> None:
     """Start the interpreters that earlier calls wanted. In the main thread: a child ends with the thread that started it."""
     for key, count in _wanted.items():
+        kind, variables = key
         if count < WANTED_MIN or key in _servers or len(_servers) == SERVERS_MAX or os.getpid() != _owner:
             continue
         others = {name: value for name, value in os.environ.items() if not READ_AT_START.match(name)}
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             process = subprocess.Popen(
-                [sys.executable, "-P", Path(__file__).with_name("warm_python_server.py"), str(theirs.fileno())],
-                env=others | dict(key) | {"PYTHONPATH": str(Path(__file__).parent)},
+                [sys.executable, "-P", Path(__file__).with_name("warm_python_server.py"), kind, str(theirs.fileno())],
+                env=others | dict(variables) | {"PYTHONPATH": str(Path(__file__).parent)},
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
             )
@@ -73,18 +80,25 @@ def start_wanted() -> None:
         atexit.register(_end, ours, process)
 
 
-def _can_be_copy(args: list[str], folder: str | None) -> bool:
+def _can_be_copy(folder: str | None, variables: dict[str, str]) -> bool:
+    paths = [Path(entry, "sitecustomize.py") for entry in variables.get("PYTHONPATH", "").split(os.pathsep)]
     return (
         platform.machine() == "x86_64"
         and os.getpid() == _owner
-        and args[:3] == [sys.executable, "-P", "-m"]
         and (folder is None or Path(folder).is_dir())
+        and not any(path.exists() for path in paths)  # Imported at the start of an interpreter.
     )
 
 
-def _server(variables: dict[str, str]) -> socket.socket | None:
+def _kind(args: list[str]) -> str | None:
+    if args[:3] == [sys.executable, "-P", "-m"]:
+        return "modules"
+    return "commands" if args[0] in COMMANDS else None
+
+
+def _server(kind: str, variables: dict[str, str]) -> socket.socket | None:
     """Return the connection to the interpreter with these variables; None if there is none."""
-    key = tuple(sorted(item for item in variables.items() if READ_AT_START.match(item[0])))
+    key = kind, tuple(sorted(item for item in variables.items() if READ_AT_START.match(item[0])))
     _wanted[key] += 1
     return _servers[key][0] if key in _servers else None
 

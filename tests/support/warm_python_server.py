@@ -11,6 +11,7 @@ import contextlib
 import ctypes
 import gc
 import importlib
+import io
 import json
 import os
 import runpy
@@ -18,6 +19,7 @@ import socket
 import sys
 import threading
 import warnings
+from pathlib import Path
 from typing import Any
 
 from huge_pages import use_huge_pages
@@ -26,7 +28,7 @@ CLONE = 56  # The system call, on x86-64.
 FLAGS = 0x00008000 | 0x01000000 | 17  # CLONE_PARENT | CLONE_CHILD_SETTID | SIGCHLD
 REQUEST_BYTES_MAX = 1 << 20
 TID_PLACE = 720  # Of the thread's number in what glibc keeps of a thread; it is looked at before it is used.
-IMPORTED = (
+MODULES = (
     "replayer.diagnose.explain.variant_process",
     "replayer.diagnose.parties.party_process",
     "replayer.diagnose.certify.cell_process",
@@ -34,11 +36,20 @@ IMPORTED = (
     "replayer.commands.bisect_process",
     "recorder.conformance.contract_process",
 )
+COMMANDS = (
+    "numpy",  # First, as the commands do.
+    "cyclopts",
+    "recorder.console.app",
+    "recorder.commands.main",
+    "replayer.commands.main",
+    *(f"recorder.commands.{name}" for name in ("run",)),
+    *(f"replayer.commands.{name}" for name in ("check", "explain", "find", "info", "ls", "seek", "verify")),
+)
 
 
 def main() -> None:
     """Import, then make a copy for each request until the other side is closed."""
-    for module in IMPORTED:
+    for module in {"modules": MODULES, "commands": COMMANDS}[sys.argv[1]]:
         importlib.import_module(module)
     sys.path.remove(os.environ["PYTHONPATH"])
     gc.freeze()
@@ -47,7 +58,7 @@ def main() -> None:
         if (pid := os.fork()) == 0:
             os._exit(0)
     os.waitpid(pid, 0)
-    with socket.socket(fileno=int(sys.argv[1])) as asked:
+    with socket.socket(fileno=int(sys.argv[2])) as asked:
         while True:
             text, streams, _, _ = socket.recv_fds(asked, REQUEST_BYTES_MAX, 3)
             if not text:
@@ -82,21 +93,28 @@ def copy() -> int:
 
 def run(request: list[Any], streams: list[int]) -> None:
     """Become the process that was asked for, and run its module to the end."""
-    (module, *arguments), variables, folder, is_own_session = request
+    (program, *arguments), variables, folder, is_own_session = request
+    is_command = program.startswith(os.sep)
     for own, given in enumerate(streams):
         os.dup2(given, own)
+        open_stream(("stdin", "stdout", "stderr")[own], own)
     os.closerange(3, max(streams) + 1)
     os.chdir(folder)
     if is_own_session:
         os.setsid()
     os.environ.clear()
     os.environ.update(variables)
-    sys.path[:0] = [entry for entry in variables.get("PYTHONPATH", "").split(os.pathsep) if entry]
-    sys.argv[:] = [module, *arguments]
-    sys.orig_argv[:] = [sys.executable, "-P", "-m", module, *arguments]
-    sys.modules.pop(module, None)  # An interpreter runs it as __main__ alone, too.
+    sys.path[:0] = [str(Path(program).parent)] * is_command + [
+        entry for entry in variables.get("PYTHONPATH", "").split(os.pathsep) if entry
+    ]
+    sys.argv[:] = [program, *arguments]
+    sys.orig_argv[:] = [sys.executable, *([] if is_command else ["-P", "-m"]), program, *arguments]
+    sys.modules.pop(program, None)  # An interpreter runs it as __main__ alone, too.
     try:
-        runpy.run_module(module, run_name="__main__", alter_sys=True)
+        if is_command:
+            runpy.run_path(program, run_name="__main__")
+        else:
+            runpy.run_module(program, run_name="__main__", alter_sys=True)
         code: Any = 0
     except SystemExit as stopped:
         code = 0 if stopped.code is None else stopped.code
@@ -109,6 +127,22 @@ def run(request: list[Any], streams: list[int]) -> None:
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
     os._exit(code)
+
+
+def open_stream(name: str, number: int) -> None:
+    """Open a stream of sys as an interpreter does: what it can do depends on what it leads to."""
+    first = getattr(sys, name)
+    is_bare = bool(first.write_through)  # By PYTHONUNBUFFERED.
+    binary = open(number, first.mode + "b", buffering=0 if is_bare else -1, closefd=False)  # noqa: SIM115 - it stays open
+    stream = io.TextIOWrapper(
+        binary,
+        encoding=first.encoding,
+        errors=first.errors,
+        write_through=is_bare,
+        line_buffering=number == 2 or binary.isatty(),
+    )
+    setattr(sys, name, stream)
+    setattr(sys, f"__{name}__", stream)
 
 
 if __name__ == "__main__":
