@@ -140,6 +140,10 @@ class PlainObjectSimulation(KeepsItsAttempts, ProvedSimulation):
         )
         self._captured.ensure_all_known(name)
         self.state: State = self._captured.state
+        self._values_of: object = (
+            None  # What the calls without changes since the last step are written by, and for what.
+        )
+        self._values: ObjectValues
 
     @property
     def trial_inputs(self) -> Callable[[int], Callable[[], Any]] | None:
@@ -232,9 +236,11 @@ class PlainObjectSimulation(KeepsItsAttempts, ProvedSimulation):
     def values_of_calls(self, *, has_changes: bool = False, before: Mapping[str, Any] | None = None) -> ObjectValues:
         """Write and make the objects in a call. has_changes, before: what was assigned since the last step; see ObjectValues."""
         held = self._captured.held
-        return ObjectValues(
-            held.finder, self.subject, held, ignored=self._ignored, has_changes=has_changes, before=before
-        )
+        if has_changes:
+            return ObjectValues(held.finder, self.subject, held, ignored=self._ignored, has_changes=True, before=before)
+        if self._values_of is not held:
+            self._values_of, self._values = held, ObjectValues(held.finder, self.subject, held, ignored=self._ignored)
+        return self._values
 
     def is_ignored(self, name: str) -> bool:
         """Return True for an attribute that no step reads."""

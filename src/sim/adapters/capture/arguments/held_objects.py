@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from sim.adapters.capture.graph.object_graph import ObjectGraph
 from sim.adapters.capture.graph.reach.paths import chain_to
-from sim.adapters.capture.known_objects import Place
 
 
 class HeldObjects:
@@ -18,19 +17,17 @@ class HeldObjects:
     """
 
     def __init__(
-        self, graph: ObjectGraph, constants: Mapping[int, int], layers: Mapping[str, Any], elsewhere: Iterable[Place]
+        self, graph: ObjectGraph, constants: Mapping[int, int], with_fields: Callable[[], Iterable[Any]]
     ) -> None:
-        """constants: the identities of what large containers hold. layers, elsewhere: what has fields of its own."""
+        """constants: the identities of what large containers hold. with_fields: returns the objects with fields of their own."""
         self.finder = graph.finder
-        self._graph, self._constants = graph, constants
-        self._apart = [*layers.values(), *(attributes.get(name) for _, attributes, name in elsewhere)]
+        self._graph, self._constants, self._with_fields = graph, constants, with_fields
 
     def holds_any(self, addresses: set[int]) -> bool | None:
         """Return True for the identity of a mutable value in the object, or several of them, None if that is not known."""
-        held = (self._constants, self._graph.nodes.numbers)
-        if any(id(one) in addresses for one in self._apart) or any(
-            one in numbers for numbers in held for one in addresses
-        ):
+        if any(one in numbers for numbers in (self._constants, self._graph.nodes.numbers) for one in addresses):
+            return True
+        if any(id(one) in addresses for one in self._with_fields()):
             return True
         return None if self._graph.is_forgotten else False
 
