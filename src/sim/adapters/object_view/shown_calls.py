@@ -62,6 +62,8 @@ class _Shown:
                 return self._made[number]
             case ["k", str(name)]:
                 return name
+            case ["V", str(name)]:
+                return name.rpartition(":")[2]
             case ["P", *steps]:
                 return "".join(self._step(*step) for step in steps).removeprefix(".") or "the recorded object"
             case ["T", str(name), *items]:

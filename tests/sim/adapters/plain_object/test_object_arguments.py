@@ -182,6 +182,30 @@ def test_what_the_object_holds_is_the_same_object_in_a_replay(name: str, tmp_pat
         assert run.verify().ok
 
 
+GUARD = Unit("guard")
+PAIR = (Unit("left"), [1, 2])
+ORDERS = {"wait": Order(Kind.FOOT)}
+
+
+def test_what_a_variable_refers_to_is_that_object_in_a_replay(tmp_path: Path) -> None:
+    """Of a module: an object, an item of a tuple, a frozen one in a dict; alone and in others."""
+
+    def calls(game: Any) -> None:
+        game.play(GUARD, PAIR[0], ORDERS["wait"])
+        game.play([GUARD, PAIR[1]], Unit("new", target=GUARD))
+        game.play(PAIR[1])
+
+    play(tmp_path / "run.tape", calls)
+    with replayer.open(tmp_path / "run.tape", world=Game) as run:
+        run.seek(3)
+        ((guard, left, wait), _), (([again, pair], new), _), ((alone,), _) = run.subject.kept
+        assert guard is again is new.target is GUARD
+        assert left is PAIR[0]
+        assert pair is alone is PAIR[1]
+        assert wait == ORDERS["wait"]
+        assert run.verify().ok
+
+
 def test_new_objects_are_made_again_with_their_parts(tmp_path: Path) -> None:
     """Without their code; one that occurs twice is one; parts of the object in them are its own."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from sim.adapters.capture.graph.names.python_class import base_of
 from sim.adapters.capture.graph.object_graph import ObjectGraph
 from sim.adapters.capture.graph.reach.paths import chain_to
 
@@ -23,9 +24,21 @@ class HeldObjects:
         self.finder = graph.finder
         self._graph, self._constants, self._with_fields = graph, constants, with_fields
 
+    def name_of(self, value: Any) -> str | None:
+        """The name by which a module or class refers to a mutable value now; None for any other."""
+        name = self._graph.groups.global_name_of(value)
+        if name is None and base_of(type(value)) is object:
+            name = self.finder.names_beside(type(value)).get(id(value))
+        return name if name is not None and self.finder.refers_to(name, value) else None
+
+    def may_name_any(self, addresses: set[int]) -> bool:
+        """Return True if name_of may have a name for a value with one of these identities."""
+        return any(one in self._graph.groups.global_names for one in addresses)
+
     def holds_any(self, addresses: set[int]) -> bool | None:
         """Return True for the identity of a mutable value in the object, or several of them, None if that is not known."""
-        if any(one in numbers for numbers in (self._constants, self._graph.nodes.numbers) for one in addresses):
+        known = (self._constants, self._graph.nodes.numbers)
+        if any(one in numbers for numbers in known for one in addresses):
             return True
         if any(id(one) in addresses for one in self._with_fields()):
             return True

@@ -7,6 +7,7 @@ Forms, besides those of values.py:
     ["U", key, count, ...]             a Counter
     ["O", class, [names], value, ...]  a new object, by its attributes; none of its code runs when it is made again
     ["P", ["a", name], ["i", 3], ...]  an object that the recorded one holds, by the steps to it (places.py)
+    ["V", name]                        an object that a variable of a module refers to
 """
 
 from __future__ import annotations
@@ -31,6 +32,12 @@ _ADVICE = "pass an index, a name or a number in its place"
 
 class Holder(Protocol):
     """What the recorded object holds, as it was captured last."""
+
+    def name_of(self, value: Any) -> str | None:
+        """The name by which a module or class refers to a mutable value now; None for any other."""
+
+    def may_name_any(self, addresses: set[int]) -> bool:
+        """Return True if name_of may have a name for a value with one of these identities."""
 
     def holds_any(self, addresses: set[int]) -> bool | None:
         """Return True for the identity of a mutable value in the object, or several of them, None if that is not known."""
@@ -71,9 +78,11 @@ class ObjectValues:
     # --- to forms
 
     def hold_any(self, addresses: set[int]) -> bool:
-        """Return True if the subject holds any mutable value with one of these identities now."""
+        """Return True if the subject, or a variable of a module, may hold a mutable value with one of these identities now."""
         if self._holder is None:
             return False
+        if self._holder.may_name_any(addresses):
+            return True
         held = self._holder.holds_any(addresses)
         return leads_to(self._subject, addresses) if held is None or (not held and self._has_changes) else held
 
@@ -92,6 +101,9 @@ class ObjectValues:
                 raise NotPlainError(path, value, str(error)) from None
         if self._holder is None or isinstance(value, tuple):
             return None
+        name = self._holder.name_of(value)
+        if name is not None:
+            return ["V", name]
         try:
             steps = self._steps_to(value, self._holder, is_container=is_container)
         except UnsavableError as error:
@@ -150,6 +162,8 @@ class ObjectValues:
                 made = decoder.enter(make_shell(self._finder.find(name)))
                 set_attributes(made, names, [decoder.value(item) for item in items])
                 return made
+            case ["V", str(name)]:
+                return self._finder.find_global(name)
             case ["P", *steps]:
                 return value_at(self._subject, [_step(one, decoder) for one in steps])
         raise ValueError(f"expected a value of a call, got {str(tree)[:40]}")
