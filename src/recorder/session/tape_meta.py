@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
+from recorder.ambient.outside.loaded_code import code_note
 from recorder.ambient.outside.outside_note import KEY as OUTSIDE
 from recorder.ambient.outside.outside_note import NotedReads, note_of
 from recorder.environment import describe_environment
@@ -72,7 +73,7 @@ def describe(
         meta["phases"] = PhaseBlame(adapted).names
     if not settings.deterministic:
         meta["environment"] = describe_environment()
-        meta[OUTSIDE] = note_of(noted)
+        meta[OUTSIDE] = {**note_of(noted), **code_note(simulation)}
         meta["created"] = datetime.now(UTC).isoformat(timespec="seconds")
     return meta
 

@@ -22,6 +22,7 @@ from replayer.commands.explain_facts import cause_facts, explanation_facts
 from replayer.commands.explain_parties import OtherParty, OtherTape, ensure_two, explain_two
 from replayer.commands.first_line import FirstLine
 from replayer.commands.options import Json, Sim, TapePath
+from replayer.desync.code_comparison import code_lines, versions_not_tested
 from replayer.desync.dump.dump import difference_lines
 from replayer.desync.dump.dump_source import dump_source
 from replayer.desync.finding import NOT_DETERMINISTIC
@@ -341,7 +342,8 @@ def _known_lines(explanation: Explanation) -> list[str]:
     is_known = unrepeated or explanation.differs_by is not None or explanation.depends_on is not None
     known = "not tested either are" if is_known else "the cause is not known: not tested are"
     lines = [
-        f"  {known}, among others, other versions of the code (--code FOLDER) and of libraries,",
+        *code_lines(explanation.code),
+        f"  {known}, among others, {versions_not_tested(explanation.code)},",
         "  and what classes and modules had kept when the recording began;",
     ]
     if between is not None and between.suspicious:
@@ -352,16 +354,14 @@ def _known_lines(explanation: Explanation) -> list[str]:
         lines.append(
             "  nor a change of the state between two steps, which no variant repeats; recording with between_steps=True names one"
         )
-    lines = [*unrepeated, *lines]
-    lines += _tested_block(explanation)
+    lines = [*unrepeated, *lines, *_tested_block(explanation)]
     if explanation.place.fields:
-        lines.append(
-            f"  fields that differ at tick {explanation.tick:,}: {', '.join(shown_fields(explanation.place.fields))}"
-        )
+        names = ", ".join(shown_fields(explanation.place.fields))
+        lines.append(f"  fields that differ at tick {explanation.tick:,}: {names}")
     lines += _phase_lines(explanation)
     if explanation.known_fields:
-        names = [difference.field for difference in explanation.known_fields]
-        values, rest = object_difference_lines(explanation.known_states, names)
+        differing = [difference.field for difference in explanation.known_fields]
+        values, rest = object_difference_lines(explanation.known_states, differing)
         what = "values" if values else "fields"
         lines.append(f"  at the next recorded keyframe, tick {explanation.known_tick:,}, these {what} differ:")
         lines += [f"    {value}" for value in values]

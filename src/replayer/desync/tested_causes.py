@@ -41,11 +41,12 @@ def with_causes(
     earlier: Sequence[EarlierRun],
     reads: list[OutsideRead] | None,
     lost: str | None = None,
+    code: TestedCause | None = None,
 ) -> Finding:
     """Test a finding for causes. earlier: the result of earlier_runs, called before anything was simulated here.
 
     reads: what the step to the tick reads of the outside world, now; None if it could not be watched. lost: the result of
-    lost_field.
+    lost_field. code: that of compared_code.
     """
     between = between_steps(tape, finding.tick)
     tested = [
@@ -54,6 +55,7 @@ def with_causes(
             _nondeterminism(finding),
             *_order_of_sets(tape),
             _hidden_state(finding, earlier, lost),
+            *([code] if code is not None else []),
             *_versions(tape, reads),
         ),
     ]

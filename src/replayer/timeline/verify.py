@@ -287,7 +287,8 @@ def analysed_desync(tape: Tape, world: Factory | None, result: IntervalResult, *
     def make_cursor() -> Cursor:
         return Cursor(tape, make_simulation(tape, world))
 
-    from replayer.desync.finding import find_desync  # noqa: PLC0415 - only a desync needs these
+    from replayer.desync.code_comparison import compared_code  # noqa: PLC0415 - only a desync needs these
+    from replayer.desync.finding import find_desync  # noqa: PLC0415
     from replayer.desync.isolated_rerun import earlier_runs, lost_field, step_reads  # noqa: PLC0415
     from replayer.desync.tested_causes import with_causes  # noqa: PLC0415
 
@@ -297,7 +298,8 @@ def analysed_desync(tape: Tape, world: Factory | None, result: IntervalResult, *
         earlier = earlier_runs(make_cursor, bad_tick)
         finding = find_desync(cursor, bad_tick, actual_hash, make_cursor)
         lost = lost_field(make_cursor, bad_tick) if finding.note is None else None
-        return with_causes(finding, tape, earlier, step_reads(make_cursor, finding.tick, finding.before), lost)
+        code = compared_code(tape, world)
+        return with_causes(finding, tape, earlier, step_reads(make_cursor, finding.tick, finding.before), lost, code)
 
     if make_cursor().state.layout.size_bytes > ISOLATED_BYTES_MAX:
         return find(make_cursor())

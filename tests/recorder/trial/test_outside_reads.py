@@ -13,6 +13,7 @@ import pytest
 
 import recorder
 from recorder import Recorder
+from recorder.ambient.outside.loaded_modules import loaded_modules
 from recorder.ambient.outside.outside_note import (
     NOTED_MAX,
     NotedFact,
@@ -83,7 +84,7 @@ def test_a_recorder_notes_what_the_first_steps_read() -> None:
 def test_nothing_is_noted_where_nothing_is_tried() -> None:
     with Recorder("run.tape", curious_worlds.ReadsFile(), trial_ms=0) as tape:
         tape.step()
-    assert noted() == OutsideNote(process_facts(), None, ())
+    assert (noted().process, noted().steps, noted().reads) == (process_facts(), None, ())
 
 
 @pytest.mark.seldom(0.18)
@@ -146,7 +147,7 @@ def test_a_note_has_each_thing_once_and_no_more_than_the_limit() -> None:
         assert note.reads == tuple(
             NotedFact("variable", f"A{number}", "game.py:7", None) for number in range(min(count, NOTED_MAX))
         )
-    assert note_of(None) == {"process": process_facts()}
+    assert note_of(None) == {"process": process_facts(), "modules": loaded_modules()}
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,8 @@ from typing import Any
 
 import attrs
 
+from recorder.ambient.outside.loaded_code import KEY as CODE
+from recorder.ambient.outside.loaded_code import CodeNote, decode_code_note
 from recorder.ambient.outside.loaded_modules import MODULES_MAX, loaded_modules
 from recorder.ambient.outside.outside_read import KINDS, NAME_CHARS_MAX, OutsideRead
 from recorder.ambient.outside.process_facts import process_facts
@@ -54,12 +56,14 @@ class OutsideNote:
         steps: the number of first steps that were watched; None if none were.
         reads: what they read.
         modules: the packages that were loaded; see loaded_modules.py.
+        code: of the user's code; None without a note of it.
     """
 
     process: dict[str, str] | None = None
     steps: int | None = None
     reads: tuple[NotedFact, ...] = ()
     modules: tuple[str, ...] = ()
+    code: CodeNote | None = None
 
     def fact(self, kind: str, name: str) -> tuple[str | None] | None:
         """The noted fact, in a tuple; None if it was not noted."""
@@ -94,6 +98,8 @@ def decode_note(*plain: Any) -> OutsideNote:
         match part.get("modules"):
             case list(names):
                 note = attrs.evolve(note, modules=tuple(name for name in names[:MODULES_MAX] if isinstance(name, str)))
+        if (code := decode_code_note(part.get(CODE))) is not None:
+            note = attrs.evolve(note, code=code)
         match part:
             case {"steps": int(steps), "reads": list(reads)} if steps > 0:
                 facts = [fact for fact in map(_decode_fact, reads[:NOTED_MAX]) if fact is not None]

@@ -17,6 +17,7 @@ from recorder.errors import MissingTickError, SimulationFailedError
 from recorder.exception_text import STEP_RAISED
 from recorder.factory_spec import Factory
 from recorder.location.tape_location import tape_location
+from replayer.desync.code_comparison import compared_code
 from replayer.desync.finding import Finding
 from replayer.desync.outside_comparison import compare_reads, with_later_changes
 from replayer.desync.tested_causes import between_steps
@@ -81,13 +82,11 @@ def explain_tape(
         runner.warm_up([now, *others])
         case = _Case(tape, factory, runner, now, others, notes, asked=bool(environment) or code is not None)
         case = attrs.evolve(case, last_variants=last_variants, on_stage=on_stage)
-        if tick is not None and tick < 0:
-            tick += tape.last_tick + 1
+        tick = tick + tape.last_tick + 1 if tick is not None and tick < 0 else tick
         if finding is not None:
             _ensure_finding_of(finding, tape, tick)
-            explanation = case.explain(finding.tick, finding)
-        else:
-            explanation = _explain_first(case, progress) if tick is None else case.explain(tick)
+            tick = finding.tick
+        explanation = _explain_first(case, progress) if tick is None else case.explain(tick, finding)
         between = None if explanation.tick is None else between_steps(tape, explanation.tick)
         reads, notes = _reads(explanation), list(explanation.notes)
         if any(map(starts_thread, reads)) and OTHER_THREADS not in notes:
@@ -96,7 +95,8 @@ def explain_tape(
         cause = explanation.cause
         if cause is not None and cause.kind == "line" and OTHER_THREADS in notes:
             cause = attrs.evolve(cause, kind="unseen")  # Lines of a thread may have given the line what it reads.
-        return attrs.evolve(explanation, between=between, outside=compared, notes=notes, cause=cause)
+        loaded = None if explanation.tick is None else compared_code(tape, factory)
+        return attrs.evolve(explanation, between=between, code=loaded, outside=compared, notes=notes, cause=cause)
 
 
 def _reads(explanation: Explanation) -> list[OutsideRead]:

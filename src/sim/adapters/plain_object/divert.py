@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from sim.adapters.interface.proxy import RecordedProxy
+from sim.replaced_code import replace_code, restore_code
 
 
 class CallRecording(Protocol):
@@ -48,7 +49,6 @@ class _Diversion:
         self.recordings: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()  # By id of the subject.
         self.names: dict[int, str] = {}  # Of the method, by the same ids: a function may have several names.
         self._pid = os.getpid()
-        self._code = code
         self.original = types.FunctionType(
             code, function.__globals__, function.__name__, function.__defaults__, function.__closure__
         )
@@ -63,7 +63,7 @@ class _Diversion:
         self._had_signature = "__signature__" in vars(function)
         if not self._had_signature:
             function.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
-        function.__code__ = self._diverted
+        replace_code(function, self._diverted)
 
     def _call(self, *arguments: Any, **keywords: Any) -> Any:
         if arguments:
@@ -82,10 +82,8 @@ class _Diversion:
     def end(self) -> None:
         """Give the function its own code again, unless someone else has replaced it since."""
         _diversions.pop(id(self.function), None)
-        if self.function.__code__ is self._diverted:
-            self.function.__code__ = self._code
-            if not self._had_signature:
-                del self.function.__signature__  # type: ignore[attr-defined]
+        if restore_code(self.function, self._diverted) and not self._had_signature:
+            del self.function.__signature__  # type: ignore[attr-defined]
 
 
 def function_of(subject: Any, name: str) -> types.FunctionType | None:

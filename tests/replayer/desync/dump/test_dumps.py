@@ -318,7 +318,7 @@ def test_a_peers_error_in_a_step_leaves_nothing_for_the_comparison_between_steps
             tape.step(None)
         tape.step(None)
         assert tape.between is not None
-        assert tape.between.count == 0
+        assert tape.outside.count == 0
 
 
 class Deaf(Walkers):

@@ -53,6 +53,7 @@ class Explanation:
         report: of verifying a tape that is damaged or not sealed, if no bad tick was found on it; else None.
         identities: pairs of names that led to one object before the step in one of the two, and to two in the other.
         between: the comparison that the recorder made before the step to the tick; None without one.
+        code: the comparison of the loaded code with the recorded one; None without a note of that.
         outside: what the step reads of the outside world, compared with the recording; differences first.
         settings: of the whole process, that differed before the step.
         not_given_back: fields that load() did not give back before the step, in B alone.
@@ -79,6 +80,7 @@ class Explanation:
     report: VerificationReport | None = None
     known_states: tuple[Snapshot, Snapshot] | None = None
     between: TestedCause | None = None
+    code: TestedCause | None = None
     outside: list[ReadComparison] = attrs.field(factory=list)
     identities: list[DifferingIdentity] = attrs.field(factory=list)
     settings: list[DifferingSetting] = attrs.field(factory=list)

@@ -1,0 +1,227 @@
+"""The user's code is compared with the one that the recording's process had loaded: what differs is named, and not blamed."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import types
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgpack
+import pytest
+
+import recorder
+from recorder.ambient.outside import loaded_code
+from recorder.ambient.outside.loaded_code import KEY, code_note, compare_code, decode_code_note
+from recorder.ambient.outside.outside_note import KEY as OUTSIDE
+from replayer import Tape
+from replayer.desync.code_comparison import CODE
+from replayer.timeline.verify import verify_tape
+from sim.scenario.scenario_file import load_scenario
+from sim.worlds.meadow import Meadow
+
+NAME, HELPERS = "code_of_a_shop", "code_of_its_helpers"
+SHOP = '''"""A shop."""
+import functools
+import code_of_its_helpers
+from code_of_its_helpers import half
+
+LIMIT = 100
+
+
+class Shop:
+    """Sells."""
+
+    FEE = (1, "x")
+
+    def __init__(self):
+        self.gold, self.days = 10.0, 0
+
+    def step(self, amount=1.5):
+        """Earn."""
+        self.days += 1
+        self.gold += half(amount) + sum(one for one in (1, 2)) + (lambda: 4)()
+        return "sold" if self.gold in {5, 6} else "open"
+
+    @property
+    def rich(self):
+        return self.gold > LIMIT
+
+    @staticmethod
+    def name():
+        return "shop"
+
+    @functools.cached_property
+    def late(self):
+        return self.days + 1
+
+    class Till:
+        def open(self):
+            return 1
+'''
+HELP = "rate = 2\n\n\ndef half(x):\n    return x / rate\n"
+Load = Callable[..., types.ModuleType]
+
+
+@pytest.fixture
+def load_shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Load]:
+    """Loads the two modules from these sources, as a new process would."""
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+
+    def loaded(shop: str = SHOP, helpers: str = HELP) -> types.ModuleType:
+        for name, text in ((HELPERS, helpers), (NAME, shop)):
+            (tmp_path / f"{name}.py").write_text(text)
+            sys.modules.pop(name, None)
+        importlib.invalidate_caches()
+        return importlib.import_module(NAME)
+
+    yield loaded
+    for name in (NAME, HELPERS):
+        sys.modules.pop(name, None)
+
+
+def note_of(simulation: Any) -> loaded_code.CodeNote:
+    """The note on the code around a simulation, as read from a tape."""
+    note = decode_code_note(code_note(simulation)[KEY])
+    assert note is not None
+    return note
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("", ""),
+        ('"""Earn."""', '"""Earn more."""'),
+        ("        self.days += 1\n", "        # A day.\n\n        self.days += 1\n"),
+        ('"""A shop."""', '"""Another shop."""\n\n'),
+    ],
+)
+def test_comments_lines_and_docstrings_do_not_count(load_shop: Load, old: str, new: str) -> None:
+    """The same code gives the same digests, in whichever lines it is."""
+    note = note_of(load_shop().Shop())
+    found = compare_code(note, load_shop(SHOP.replace(old, new, 1)).Shop())
+    assert found is not None
+    assert (found.different, found.compared) == ([], 9)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "named"),
+    [
+        ("self.days += 1", "self.days += 2", ["Shop.step (code_of_a_shop.py:17)"]),
+        ("amount=1.5", "amount=1.25", ["Shop.step (code_of_a_shop.py:17)"]),
+        ("(1, 2)", "(1, 3)", ["Shop.step (code_of_a_shop.py:17)"]),
+        ("lambda: 4", "lambda: 5", ["Shop.step (code_of_a_shop.py:17)"]),
+        ("{5, 6}", "{5, 7}", ["Shop.step (code_of_a_shop.py:17)"]),
+        ('"sold"', '"gone"', ["Shop.step (code_of_a_shop.py:17)"]),
+        ("LIMIT = 100", "LIMIT = 99", ["LIMIT (code_of_a_shop.py)"]),
+        ('(1, "x")', '(2, "x")', ["Shop.FEE (code_of_a_shop.py)"]),
+        ("self.gold > LIMIT", "self.gold >= LIMIT", ["Shop.rich (code_of_a_shop.py:23)"]),
+        ('return "shop"', 'return "SHOP"', ["Shop.name (code_of_a_shop.py:27)"]),
+        ("self.days + 1", "self.days + 3", ["Shop.late (code_of_a_shop.py:31)"]),
+        ("return 1\n", "return 2\n", ["Shop.Till.open (code_of_a_shop.py:36)"]),
+        ("class Shop:", "def new():\n    return 1\n\nclass Shop:", ["new (code_of_a_shop.py:9)"]),
+    ],
+)
+def test_each_definition_that_changed_is_named(load_shop: Load, old: str, new: str, named: list[str]) -> None:
+    """With its file and line as they are now; a constant with its file."""
+    note = note_of(load_shop().Shop())
+    assert old in SHOP
+    found = compare_code(note, load_shop(SHOP.replace(old, new, 1)).Shop())
+    assert found is not None
+    assert found.different == named
+
+
+def test_modules_that_the_class_uses_are_compared(load_shop: Load) -> None:
+    """Those of the user's; Python's own are not."""
+    note = note_of(load_shop().Shop())
+    found = compare_code(note, load_shop(helpers=HELP.replace("x / rate", "x * (1 / rate)")).Shop())
+    assert found is not None
+    assert found.different == ["half (code_of_its_helpers.py:4)"]
+
+
+def test_a_class_that_is_being_recorded_has_its_own_code(load_shop: Load, tmp_path: Path) -> None:
+    """The method of the step is diverted while a recording is open."""
+    shop = load_shop()
+    before = note_of(shop.Shop())
+    with recorder.record(shop.Shop(), tmp_path / "one.tape", quiet=True, trial_ms=0) as one:
+        one.step()
+        assert note_of(shop.Shop()) == before
+
+
+def recorded(shop: types.ModuleType, path: Path, **options: Any) -> None:
+    """Record 20 steps of a shop."""
+    with recorder.record(shop.Shop(), path, quiet=True, trial_ms=0, **options) as one:
+        for _ in range(20):
+            one.step()
+
+
+def said_of_code(path: Path, world: Any) -> Any:
+    """What verify says about the code."""
+    (finding,) = verify_tape(path, world).findings
+    return next((one for one in finding.tested if one.cause == CODE), None)
+
+
+def test_verify_names_what_changed_and_does_not_blame_it(load_shop: Load, tmp_path: Path) -> None:
+    """Equal code is ruled out; a change is told as one that was not tested."""
+    recorded(load_shop(), tmp_path / "run.tape")
+    assert verify_tape(tmp_path / "run.tape", load_shop().Shop).ok
+    changed = load_shop(SHOP.replace("self.days += 1", "self.days += 2"))
+    found = said_of_code(tmp_path / "run.tape", changed.Shop)
+    assert (found.suspicious, found.found) == (
+        None,
+        "changed since the recording, or new: Shop.step (code_of_a_shop.py:17); not tested whether that makes the difference",
+    )
+    load_shop()
+    sys.modules[HELPERS].rate = 3  # type: ignore[attr-defined]
+    found = said_of_code(tmp_path / "run.tape", sys.modules[NAME].Shop)
+    assert (found.suspicious, found.found) == (
+        False,
+        "compared and equal: 9 functions and constants of the recorded class's modules",
+    )
+
+
+def test_another_class_is_named(load_shop: Load, tmp_path: Path) -> None:
+    """Its code was loaded, too, and is not what was recorded."""
+    source = SHOP + "\n\nclass Other(Shop):\n    def step(self):\n        self.days += 2\n"
+    recorded(load_shop(source), tmp_path / "run.tape")
+    found = said_of_code(tmp_path / "run.tape", load_shop(source).Other)
+    assert (found.suspicious, found.found) == (
+        None,
+        "the simulation is a Other, and a Shop was recorded; not tested whether that makes the difference",
+    )
+
+
+def test_code_of_another_python_is_not_compared(
+    load_shop: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its bytecode differs."""
+    with monkeypatch.context() as patched:
+        patched.setattr(loaded_code, "_python", lambda: "cpython 3.1.2 -O0")
+        recorded(load_shop(), tmp_path / "run.tape")
+    found = said_of_code(tmp_path / "run.tape", load_shop(SHOP.replace("+= 1", "+= 2")).Shop)
+    assert (found.suspicious, found.found) == (None, "not compared: it was compiled by cpython 3.1.2 -O0")
+
+
+def test_tapes_without_a_note(load_shop: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A deterministic one, one of a shipped world, and one of too much code; nothing is said then."""
+    recorded(load_shop(), tmp_path / "deterministic.tape", deterministic=True)
+    with Tape(tmp_path / "deterministic.tape") as tape:
+        assert OUTSIDE not in tape.meta
+    assert code_note(Meadow(load_scenario("boom-and-crash").config)) == {}
+    monkeypatch.setattr(loaded_code, "DEFINITIONS_MAX", 8)
+    recorded(load_shop(), tmp_path / "run.tape")
+    with Tape(tmp_path / "run.tape") as tape:
+        assert KEY not in tape.meta[OUTSIDE]
+    assert said_of_code(tmp_path / "run.tape", load_shop(SHOP.replace("+= 1", "+= 2")).Shop) is None
+
+
+@pytest.mark.parametrize(
+    "plain", [None, 3, {}, {"python": "x"}, {"python": "x", "digests": b"12345"}, {"python": 1, "digests": b""}]
+)
+def test_what_is_no_note_says_nothing(plain: Any) -> None:
+    """Of a tape that other software wrote."""
+    assert decode_code_note(plain) is None
+    assert msgpack.packb(plain)
