@@ -192,12 +192,12 @@ class One:
         self.state = State(Schema(Field("x", "i8")))
 
     def step(self, _):
-        self.state["x"] += 1
+        self.state["x"][()] += 1
 
 
 class Other(One):
     def step(self, _):
-        self.state["x"] += 2
+        self.state["x"][()] += 2
 """
 
 
