@@ -34,6 +34,20 @@ class Walk:
         self.state["x"][()] += drawn
         return drawn
 
+class OneSeedLeaks:                                 # a plain object; its default is another seed
+    drawn = 0
+
+    def __init__(self, seed=3):
+        self.seed, self.x = seed, 0
+
+    def step(self):
+        OneSeedLeaks.drawn += 1
+        self.x += OneSeedLeaks.drawn if self.seed == 5 else self.seed
+
+class Unseeded(OneSeedLeaks):
+    def __init__(self):
+        super().__init__()
+
 class RarelyLeaky(Walk):                            # which seeds show it is a matter of chance
     def step(self, inputs):
         if super().step(inputs) == 5:
@@ -190,7 +204,7 @@ def test_a_run_with_the_inputs_of_a_tape_is_compared_in_a_fresh_process_too(repl
         "tried:Market: NOT the same in each run: fresh process\n  no hidden state seen in 8 ticks"
     )
     assert "  next: record a run; replay explain RUN.tape --sim module:factory looks for the line\n" in printed
-    assert "fresh process: differs for 1 of 1 seed: possible: the order of sets" in printed
+    assert "fresh process: differs for 1 of 1 run: possible: the order of sets" in printed
 
 
 def test_a_run_that_another_process_cannot_make_is_said_not_to_be_compared(replay: Replay) -> None:
@@ -224,7 +238,7 @@ def test_being_saved_is_not_blamed_for_an_instance_that_begins_otherwise(replay:
             game.step(1)
     code, printed = replay("tried:Stamped", "--inputs", "run.tape")
     assert code == 1
-    assert "recorder attached: differs for 1 of 1 seed: two new instances differ at once; possible: " in printed
+    assert "recorder attached: differs for 1 of 1 run: two new instances differ at once; possible: " in printed
     assert "being saved" not in printed
 
 
@@ -238,9 +252,18 @@ def test_what_steps_return_is_compared(replay: Replay) -> None:
     assert "returned other values than in the live run: returned" in printed
     code, printed = replay("tried:game", "--ticks", "20", "--seeds", "2")
     assert code == 1
-    assert (
-        "save and load: differs for 2 of 2 seeds: what a step returns is computed from a value that is not" in printed
-    )
+    assert "save and load: differs for 2 of 2 runs: what a step returns is computed from a value that is not" in printed
+
+
+def test_objects_are_made_with_each_seed(replay: Replay) -> None:
+    """A plain object was always made with its default, and the line said that eight seeds were tried."""
+    code, printed = replay("tried:OneSeedLeaks", "--ticks", "12", "--seeds", "5")
+    assert (code, printed.splitlines()[0]) == (0, "tried:OneSeedLeaks: level exact kept on 5 seeds of 12 ticks")
+    code, printed = replay("tried:OneSeedLeaks", "--ticks", "12", "--seeds", "6")
+    assert (code, printed.splitlines()[0]) == (1, "tried:OneSeedLeaks: level exact NOT kept on 6 seeds of 12 ticks")
+    assert "differs for 1 of 6 seeds" in printed
+    code, printed = replay("tried:Unseeded", "--ticks", "12", "--seeds", "2")
+    assert (code, printed.splitlines()[0]) == (0, "tried:Unseeded: level exact kept on 2 runs of 12 ticks")
 
 
 @pytest.mark.seldom(0.15)

@@ -7,6 +7,7 @@ seeds, a save that omits something rare passes: eight is the least number to tru
 
 from __future__ import annotations
 
+import inspect
 import os
 import random
 import sys
@@ -46,6 +47,14 @@ SAME_SEED, PROCESS, FRESH, USED, RECORDED = (
 )  # fmt: skip
 
 Inputs = Callable[[Simulation, int], Callable[[], Any]]  # Maps a simulation and a seed to a source of inputs.
+
+
+def takes_seed(factory: Callable[..., Any]) -> bool:
+    """Return True for a factory with a parameter seed."""
+    try:
+        return "seed" in inspect.signature(factory).parameters
+    except (TypeError, ValueError):
+        return False
 
 
 @attrs.frozen

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import itertools
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from recorder.conformance.contract_checks import SEEDS, Subject, simulation_from
+from recorder.conformance.contract_checks import SEEDS, Subject, simulation_from, takes_seed
 from recorder.console.argument_types import LocalPath, Positive
 from recorder.console.output import print_json
 from recorder.console.progress import progress_bar
@@ -155,7 +154,7 @@ def _check_trajectories(simulation: str, ticks: int, seeds: int, *, as_json: boo
     short = min(ticks, max(TICKS_MIN, ticks // 4))
     if _is_factory(simulation):
         factory = load_factory(simulation)
-        has_seed = _takes_seed(factory)
+        has_seed = takes_seed(factory)
         subject = Subject(factory, None, ("", simulation), is_seeded=has_seed)
         varies = has_seed or hook(inner_of(subject.simulation()), SuggestsInputs) is not None
     else:
@@ -191,13 +190,6 @@ def _check_given(
             return check_level(subject, subject.simulation(), short, 1, show), None
     except (UsageError, RecordingError, TypeError, NoAdapterError) as error:
         return None, f"no run in a fresh process was compared: {' '.join(str(error).split())}"
-
-
-def _takes_seed(factory: Callable[..., Any]) -> bool:
-    try:
-        return "seed" in inspect.signature(factory).parameters
-    except (TypeError, ValueError):
-        return False
 
 
 def _scenario_subject(name: str) -> tuple[Subject, bool]:

@@ -20,6 +20,7 @@ from recorder.conformance.contract_checks import (
     check_process,
     check_run,
     simulation_from,
+    takes_seed,
 )
 from recorder.console.output import print_json
 from recorder.console.progress import progress_bar
@@ -33,9 +34,10 @@ from replayer.diagnose.hidden_state.report import Suspect, SyncFinding, SyncRepo
 from replayer.diagnose.hidden_state.sync_test import SyncTest
 from replayer.value_text import plain_text
 from sim.adapters.interface.adapter_registry import NoStepError, NotCapturedError
+from sim.adapters.plain_object.adapter import NAME as PLAIN_OBJECT
 from sim.kernel.exactness import Level, level_of
 from sim.kernel.plain_data import decode_plain
-from sim.kernel.simulation import Simulation, inner_of
+from sim.kernel.simulation import Simulation, inner_of, subject_of
 
 _TRIALS = (SAME_SEED, PROCESS, FRESH, USED, RECORDED)
 HIDDEN_TICKS = 60  # Of the search for hidden state where no trial shows a difference.
@@ -54,6 +56,7 @@ class LevelReport:
         suspects: the suspected hidden state, if any was found.
         hidden: hidden state that only the search next to a live run showed.
         line: the adapter's list of captured parts.
+        is_varied: False if no run got another seed or other inputs than the first one.
     """
 
     level: Level
@@ -63,6 +66,12 @@ class LevelReport:
     suspects: list[Suspect]
     line: str
     hidden: list[SyncFinding] = attrs.field(factory=list)
+    is_varied: bool = True
+
+    @property
+    def runs(self) -> str:
+        """The number of runs in words."""
+        return counted(self.seeds, "seed" if self.is_varied else "run")
 
     @property
     def ok(self) -> bool:
@@ -86,7 +95,8 @@ def check_adapted(
     object. Returns None as well if making it fails. Raises UsageError if it cannot be captured, if it has no such step,
     or if its live run raises.
     """
-    subject = Subject(factory, None, ("", name), seeds_resets=seeds_resets, step=step)
+    is_seeded = takes_seed(factory)
+    subject = Subject(factory, None, ("", name), seeds_resets=seeds_resets, step=step, is_seeded=is_seeded)
     try:
         simulation = simulation_from(factory(), step)
     except NoStepError as error:
@@ -175,7 +185,15 @@ def check_level(
         suspects = SyncTest(lambda: subject.simulation(bad.seed), inputs, ticks=len(bad.inputs)).run().suspects
     inner = inner_of(simulation)
     line = inner.report().line() if adapter_of_simulation(simulation) is not None else type(inner).__qualname__
-    return LevelReport(level_of(simulation), seeds, ticks, violations, suspects, line)
+    is_varied = subject.is_seeded or _varies_inputs(simulation)
+    return LevelReport(level_of(simulation), seeds, ticks, violations, suspects, line, is_varied=is_varied)
+
+
+def _varies_inputs(simulation: Simulation) -> bool:
+    """Return False for an object that suggests no inputs of its own: each run makes the same calls."""
+    adapter = adapter_of_simulation(simulation)
+    is_plain = adapter is not None and adapter.name == PLAIN_OBJECT
+    return not is_plain or hasattr(type(subject_of(simulation)), "trial_inputs")
 
 
 def cause_of(violation: ConformanceViolation) -> str:
@@ -204,7 +222,7 @@ def cause_of(violation: ConformanceViolation) -> str:
 
 def level_lines(name: str, report: LevelReport) -> list[str]:
     """Format a report for people."""
-    tried = f"{counted(report.seeds, 'seed')} of {counted(report.ticks, 'tick')}"
+    tried = f"{report.runs} of {counted(report.ticks, 'tick')}"
     verdict = "kept" if report.ok else "NOT kept"
     return [f"{name}: level {report.level.value} {verdict} on {tried}", f"  {report.line}", *trial_lines(report)]
 
@@ -221,7 +239,7 @@ def trial_lines(report: LevelReport) -> list[str]:
         bad_seeds = len({violation.seed for violation in violations})
         is_own_cause = trial not in (RECORDED, PROCESS) or not is_nondeterministic
         cause = cause_of(violations[0]) if is_own_cause else "the run differs without this as well"
-        lines.append(f"  {trial}: differs for {bad_seeds} of {counted(report.seeds, 'seed')}: {cause}")
+        lines.append(f"  {trial}: differs for {bad_seeds} of {report.runs}: {cause}")
         lines += [f"    {violation}" for violation in violations[:SHOWN]]
     for finding in report.hidden:
         lines.append(f"  {finding_lines(finding)[0]}")

@@ -174,6 +174,8 @@ def _shown_field(field: str) -> str:
     if not field.startswith(GRAPH_PREFIX):
         return field_title(field)
     match = _COLUMN.fullmatch(field)
+    if match is not None and match[1] == "list":  # The attributes of the outermost object are in the list of all roots.
+        return "attributes of the outermost object, or values of lists"
     if match is not None:
         return f"values of {match[1]} objects"
     return next((text for start, text in _PARTS.items() if field.startswith(start)), "how the objects are saved")

@@ -25,6 +25,6 @@ def test_recorded_objects_have_the_names_of_the_text() -> None:
         "texts, decimals, dates and the like",
         "arrays in objects",
         "how the objects are saved",
-        "values of list objects",
+        "attributes of the outermost object, or values of lists",
         "mood",
     ]
