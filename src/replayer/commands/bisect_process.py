@@ -41,7 +41,7 @@ def _facts(tape: Path, sim: str, jobs: int, tree: Path) -> dict[str, Any]:
         facts = _verified(tape, factory, jobs)
     except (RecordingError, ConfigError, UnknownWorldError, WorkerDiedError, ValueError, OSError) as error:
         why = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
-        return {"unfit": " ".join(why.split()) + _path_hint(sim, tree)}
+        return {"unfit": " ".join(why.split()) + _path_hint(sim, tree, why)}
     if is_used(tree):
         return facts
     module = sys.modules.get(sim.partition(":")[0])
@@ -62,10 +62,10 @@ def _verified(tape: Path, factory: Factory | None, jobs: int) -> dict[str, Any]:
     }
 
 
-def _path_hint(sim: str, tree: Path) -> str:
-    """Where the module of --sim lies in the work tree, if that is one folder below its root; "" otherwise."""
+def _path_hint(sim: str, tree: Path, why: str) -> str:
+    """Where the module of --sim lies in the work tree, if it was not found and is one folder below its root; "" otherwise."""
     top = sim.partition(":")[0].partition(".")[0]
-    if not top or top in sys.modules:
+    if not top or f"No module named {top!r}" not in why:
         return ""
     found = [*tree.glob(f"*/{top}.py"), *tree.glob(f"*/{top}/__init__.py")]
     return f" (it lies in {found[0].relative_to(tree).parts[0]}: try --path)" if found else ""

@@ -19,6 +19,7 @@ from waiting import wait_until
 
 import replayer.commands.main
 from recorder import Recorder
+from replayer.commands.bisect_process import _path_hint
 from replayer.diagnose.bisect.repository import Commit, Repository
 from replayer.diagnose.bisect.search import TriedCommit, search
 
@@ -247,6 +248,7 @@ def test_a_simulation_that_is_imported_from_elsewhere_is_refused(
     line = f"bisect ../run.tape --good {good} --sim flock:Flock"
     assert run(replayer.commands.main.main, line) == 2
     assert "No module named 'flock' (it lies in src: try --path)" in capsys.readouterr().err
+    assert _path_hint("flock:Flock", history.folder, "No module named 'randum'") == ""  # Of an import in flock.
     monkeypatch.setenv("PYTHONPATH", f"{installed}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
     assert run(replayer.commands.main.main, line) == 2
     assert_one_line(capsys.readouterr(), f"flock:Flock is imported from {installed / 'flock.py'}; name the folder")
