@@ -92,4 +92,5 @@ def _caused_by(place: SourceLocation, cause: Cause | None) -> Cause:
         return Cause("outside", place, None, None, (), None, [], [])
     is_same = cause.place == place
     way = cause.way if is_same else [(place, ""), *cause.way]
-    return attrs.evolve(cause, kind="outside", place=place, outside=[], way=way, value=cause.value if is_same else None)
+    outside, value = (cause.outside, cause.value) if is_same else ([], None)
+    return attrs.evolve(cause, kind="outside", place=place, outside=outside, way=way, value=value)
