@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,6 +19,7 @@ from oracle.command_lines import run
 
 MODULE = """
 import functools
+import hashlib
 import json
 import random
 
@@ -52,6 +54,45 @@ class Dicey(Boat):
     def step(self, inputs):
         super().step(inputs)
         self.x += self.wind * random.SystemRandom().randrange(2)
+
+
+class Sealed(Boat):
+    # What its hash was given cannot be seen, and is not put into another instance.
+    def __init__(self):
+        super().__init__()
+        self.seal = hashlib.md5(b"a")
+
+    def blow(self):
+        self.gusts += 1
+        self.seal.update(b"x")
+
+    def fits(self):
+        return self.seal.digest() == hashlib.md5(b"a" + b"x" * (self.gusts - 5)).digest()
+
+
+class Leaning(Sealed):
+    def step(self, inputs):
+        self.blow()
+        vars(self)["wi" + "nd"] += 1
+        self.x += 0 * self.gusts + 1000 * vars(self)["wi" + "nd"] + self.seal.digest()[0]
+
+
+class Idle(Sealed):
+    def step(self, inputs):
+        self.blow()
+        self.x += 0 * self.gusts + self.seal.digest()[0]
+
+
+class Partly(Sealed):
+    def step(self, inputs):
+        self.blow()
+        self.x += 1000 * self.gusts + self.seal.digest()[0]
+
+
+class Upset(Sealed):
+    def step(self, inputs):
+        self.blow()
+        self.x += self.gusts + (0 if self.fits() else random.SystemRandom().randrange(10**9))
 
 
 def counter():
@@ -128,13 +169,25 @@ def _in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     importlib.invalidate_caches()
 
 
-def explain(name: str) -> Explanation:
-    """Record 12 ticks with a keyframe each 4, and explain the first bad one."""
+def record(name: str) -> Any:
+    """Record 12 ticks with a keyframe each 4. Return the class."""
     make = getattr(importlib.import_module("sailed"), name)
     with Recorder("run.tape", make(), keyframe_interval_ticks=4, trial_ms=0) as tape:
         for tick in range(12):
             tape.step(tick)
-    return explain_tape("run.tape", sim=f"sailed:{name}", factory=make)
+    return make
+
+
+def explain(name: str) -> Explanation:
+    """Record a run, and explain its first bad tick."""
+    return explain_tape("run.tape", sim=f"sailed:{name}", factory=record(name))
+
+
+def explained_text(name: str, capsys: pytest.CaptureFixture[str]) -> str:
+    """Record a run, and return what ``replay explain`` prints of it."""
+    record(name)
+    assert run(replayer.commands.main.main, f"explain run.tape --sim sailed:{name}") == 1
+    return capsys.readouterr().out
 
 
 def test_the_value_that_decides_is_proved_and_one_without_an_effect_is_not() -> None:
@@ -197,3 +250,34 @@ def test_nothing_is_proved_of_a_step_that_chance_decides() -> None:
     explanation = explain("Dicey")
 
     assert explanation.given is None or explanation.given.proved == ()
+
+
+def test_no_effect_is_claimed_of_what_was_not_put_in_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    """The line reads gusts, which have no effect, by a made name the wind, which has one, and a hash that cannot be seen."""
+    text = explained_text("Leaning", capsys)
+
+    assert "  tested: put into B as A has it, this has no effect: Leaning.gusts\n" in text
+    assert "the cause is not known: what could be put into B of that has no effect\n" in text
+
+
+def test_all_that_was_seen_to_differ_is_said_to_have_no_effect_after_a_test(capsys: pytest.CaptureFixture[str]) -> None:
+    text = explained_text("Idle", capsys)
+
+    assert "this has no effect, and nor has all else that was seen to differ: Idle.gusts\n" in text
+
+
+def test_a_value_that_is_a_part_of_the_difference_is_not_said_to_make_none(capsys: pytest.CaptureFixture[str]) -> None:
+    """With the gusts of A, B gives a third state: what its hash was given makes the rest."""
+    text = explained_text("Partly", capsys)
+
+    assert "  tested: put into B as A has it, B ends neither as it did nor as A\n" in text
+    assert "the cause is not known: what could be put into B of that is not all that makes the difference\n" in text
+    assert "no effect" not in text
+
+
+def test_nothing_is_said_of_the_end_of_a_step_that_chance_decides_once_it_is_given_values() -> None:
+    """Without them, B ends the step in one way: what its hash was given agrees with the gusts that it has."""
+    given = explain("Upset").given
+
+    assert given is not None
+    assert given.why_not == "put into B as A has it, the step is non-deterministic"

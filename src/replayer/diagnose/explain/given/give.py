@@ -63,7 +63,7 @@ def give_from_the_other(
         return GivenValues(why_not="the step is non-deterministic")
     if wanted.is_like(own):
         return GivenValues(why_not="made in one process, both give the same state")
-    given = _judged(_Test(live, take_ambient(roots, second), second, inputs, wanted), own, set(words))
+    given = _judged(_Test(live, take_ambient(roots, second), second, inputs, wanted, roots), own, set(words))
     return (
         given
         if given.proved
@@ -123,6 +123,7 @@ class _Test:
     second: Simulation
     inputs: Any
     wanted: _End
+    roots: Roots
 
     def gives(self, candidates: Sequence[Candidate]) -> _End | None:
         """What B gives with values of A; None if that differs from run to run."""
@@ -131,6 +132,15 @@ class _Test:
     def proves(self, candidates: Sequence[Candidate]) -> bool:
         end = self.gives(candidates) if candidates else None
         return end is not None and end.is_like(self.wanted)
+
+    def takes(self, candidates: Sequence[Candidate]) -> bool:
+        """Return True if a copy that was given them does not differ in any of them: what stays as it was is not tested."""
+
+        def differing() -> dict[str, Any]:
+            self._give(candidates)
+            return {"names": [one.name for one in find_candidates(self.live, take_ambient(self.roots, self.second))]}
+
+        return {one.name for one in candidates}.isdisjoint(in_a_copy(differing)["names"])
 
     def _give(self, candidates: Sequence[Candidate]) -> None:
         give_values(self.live, self.copy, self.second.state, candidates)
@@ -145,11 +155,15 @@ def _judged(test: _Test, own: _End, words: set[str]) -> GivenValues:
         if test.proves(chosen):
             needed, is_alone = _needed(test, chosen)
             return GivenValues(tuple(map(_told, needed)), is_alone=is_alone, is_read=chosen is read)
-    if not read:
+    if not read or not test.takes(read):
         return GivenValues(why_not="what the line reads cannot be put into another instance")
     given = test.gives(read)
-    is_own = given is not None and given.is_like(own)
-    return GivenValues(without_effect=tuple(map(_told, read)) if is_own else ())
+    if given is None:
+        return GivenValues(why_not="put into B as A has it, the step is non-deterministic")
+    if not given.is_like(own):
+        return GivenValues()
+    others = test.gives(candidates)
+    return GivenValues(without_effect=tuple(map(_told, read)), nor_others=others is not None and others.is_like(own))
 
 
 def _needed(test: _Test, candidates: Sequence[Candidate]) -> tuple[list[Candidate], bool]:
