@@ -89,6 +89,16 @@ class Partly(Sealed):
         self.x += 1000 * self.gusts + self.seal.digest()[0]
 
 
+class Gated(Boat):
+    def __init__(self):
+        super().__init__()
+        self.gate = 1
+
+    def step(self, inputs):
+        self.wind, self.gusts, self.gate = self.wind + 1, self.gusts + 1, self.gate + 1
+        self.x += self.wind if self.gusts > 8 or self.gate > 4 else 1
+
+
 class Upset(Sealed):
     def step(self, inputs):
         self.blow()
@@ -250,6 +260,16 @@ def test_nothing_is_proved_of_a_step_that_chance_decides() -> None:
     explanation = explain("Dicey")
 
     assert explanation.given is None or explanation.given.proved == ()
+
+
+def test_values_that_are_proved_together_are_enough() -> None:
+    """The wind is needed, and one of the two that let it in; with the wind alone B stays as it is."""
+    given = explain("Gated").given
+
+    assert given is not None
+    assert not given.is_alone
+    names = {one.name for one in given.proved}
+    assert names in ({"Gated.wind", "Gated.gusts"}, {"Gated.wind", "Gated.gate"})
 
 
 def test_no_effect_is_claimed_of_what_was_not_put_in_alone(capsys: pytest.CaptureFixture[str]) -> None:

@@ -167,14 +167,18 @@ def _judged(test: _Test, own: _End, words: set[str]) -> GivenValues:
 
 
 def _needed(test: _Test, candidates: Sequence[Candidate]) -> tuple[list[Candidate], bool]:
-    """Those that prove it alone, or else those without which the rest does not; True for the first."""
+    """Those that prove it alone, and True; or else some that prove it together, and False: none of them can be left out."""
     if len(candidates) == 1:
         return list(candidates), True
     tried = list(itertools.islice(candidates, ALONE_MAX))
     if alone := [one for one in tried if test.proves([one])]:
         return alone, True
-    needed = [one for one in tried if not test.proves([other for other in candidates if other is not one])]
-    return needed or list(candidates), False
+    needed = list(candidates)
+    for one in tried:
+        rest = [other for other in needed if other is not one]
+        if test.proves(rest):
+            needed = rest
+    return needed, False
 
 
 def _words_of(candidate: Candidate) -> set[str]:
