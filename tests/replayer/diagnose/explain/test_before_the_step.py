@@ -40,6 +40,7 @@ import collections
 import datetime
 import decimal
 import functools
+import hashlib
 import random
 import sys
 
@@ -244,16 +245,14 @@ class CountsArguments(Saved):
 
 
 class Opaque(Saved):
-    """The line that writes the difference changes a value that cannot be compared."""
-
-    count = 0
+    """The line that writes the difference changes a value that cannot be compared, and so is what it reads."""
 
     def __init__(self):
-        self.data = bytearray(2)
+        self.data, self.seal = bytearray(2), hashlib.md5()
 
     def step(self, inputs):
-        self.data[0] = Opaque.count
-        Opaque.count += 1
+        self.data[0] = self.seal.digest()[0]
+        self.seal.update(b"x")
 
     def save(self):
         return {"data": np.frombuffer(bytes(self.data), np.uint8)}

@@ -56,6 +56,23 @@ class Dicey(Boat):
         self.x += self.wind * random.SystemRandom().randrange(2)
 
 
+class Log(Boat):
+    # The line that writes the state changes a value that cannot be compared, so that the trace begins in save().
+    def __init__(self):
+        super().__init__()
+        self.x = bytearray(2)
+
+    def step(self, inputs):
+        self.x[0] = self.gusts
+        self.gusts += 1
+
+    def save(self):
+        return bytes(self.x)
+
+    def load(self, saved):
+        self.x = bytearray(saved)
+
+
 class Sealed(Boat):
     # What its hash was given cannot be seen, and is not put into another instance.
     def __init__(self):
@@ -228,6 +245,16 @@ def test_a_variable_of_a_function_in_a_dict_leads_to_the_line_that_reads_it() ->
     assert [one.kind for one in explanation.given.proved] == ["closure"]
     assert explanation.cause is not None
     assert explanation.cause.place.text == "count += 1"
+
+
+def test_the_first_line_that_reads_a_proved_value_is_named_if_the_trace_begins_in_save() -> None:
+    """The last one counts it up, for the next step; no way is claimed to lead through either."""
+    cause = explain("Log").cause
+
+    assert cause is not None
+    assert cause.kind == "outside"
+    assert cause.place.text == "self.x[0] = self.gusts"
+    assert cause.place not in [place for place, _ in cause.way]
 
 
 def test_a_cache_whose_keys_are_objects_is_proved_by_an_empty_one() -> None:
