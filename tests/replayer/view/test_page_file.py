@@ -216,8 +216,17 @@ def test_a_browser_opens_it_from_the_disk(town: Path, scheme: str) -> None:
         page.locator("#ticks").focus()
         page.keyboard.press(" ")
         playwright.expect(page.locator("#tick")).to_have_text("20", timeout=30_000)
+        assert page.evaluate(VALUES_TOLD) == ["100 ± 0.5", "0", "3"]
         browser.close()
     assert complaints == []
+
+
+# Of floats from 0 to 255 a byte tells the value to half a unit, but for the lowest; of whole numbers exactly.
+VALUES_TOLD = """async () => {
+  const { valueOf } = await import('wire');
+  const told = (steps, high, code) => valueOf({ kind: 0, steps, low: 0, high, codes: [code] }, 0, String);
+  return [told(255, 255, 100), told(255, 255, 0), told(7, 7, 3)];
+}"""
 
 
 # The colour in the middle of each cell of the map, row by row.
