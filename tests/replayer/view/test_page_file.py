@@ -163,6 +163,22 @@ def test_a_page_that_would_be_too_large_is_refused(tmp_path: Path, capsys: pytes
     assert (tmp_path / "a.html").stat().st_size < 3_000_000
 
 
+def test_a_page_that_a_browser_could_not_hold_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Maps that hardly change are small in the file, and large once the browser has unpacked them."""
+    monkeypatch.setattr("replayer.view.drawing.page_file.UNPACKED_BYTES_MAX", 1_500_000)
+    tape = tmp_path / "noise.tape"
+    with recorder.record(Noise(), tape, trial_ms=0) as recorded:
+        recorded.step()
+    capsys.readouterr()
+    sim = ("--sim", f"{__name__}:Noise")
+    assert render(tape, "--ticks", "0..1", "-o", tmp_path / "a.html", *sim) == 2
+    assert_one_line(capsys.readouterr(), "more than 1.5 MB of a browser's memory, it is full at tick 0: give fewer --ticks")
+    assert not (tmp_path / "a.html").exists()
+    assert render(tape, "--ticks", "0", "-o", tmp_path / "a.html", *sim) == 0
+
+
 class Noise:
     """A map of a million bytes that do not compress."""
 
