@@ -174,7 +174,9 @@ def test_a_page_that_a_browser_could_not_hold_is_refused(
     capsys.readouterr()
     sim = ("--sim", f"{__name__}:Noise")
     assert render(tape, "--ticks", "0..1", "-o", tmp_path / "a.html", *sim) == 2
-    assert_one_line(capsys.readouterr(), "more than 1.5 MB of a browser's memory, it is full at tick 0: give fewer --ticks")
+    assert_one_line(
+        capsys.readouterr(), "more than 1.5 MB of a browser's memory, it is full at tick 0: give fewer --ticks"
+    )
     assert not (tmp_path / "a.html").exists()
     assert render(tape, "--ticks", "0", "-o", tmp_path / "a.html", *sim) == 0
 
