@@ -12,8 +12,12 @@ import pytest
 import recorder
 import replayer.commands.main
 from recorder import Recorder
+from recorder.processes.fork_call import in_a_copy
 from replayer.diagnose.explain.answer.explanation import Explanation
 from replayer.diagnose.explain.explain import explain_tape
+from replayer.diagnose.explain.given.give import give_from_the_other
+from replayer.diagnose.explain.values.given_values import GivenValues
+from sim.kernel.simulation import Simulation, as_simulation, restore
 
 from oracle.command_lines import run
 
@@ -297,6 +301,29 @@ def test_values_that_are_proved_together_are_enough() -> None:
     assert not given.is_alone
     names = {one.name for one in given.proved}
     assert names in ({"Gated.wind", "Gated.gusts"}, {"Gated.wind", "Gated.gate"})
+
+
+@pytest.mark.parametrize(("seconds", "count"), [(-1.0, 3), (1e9, 2)])
+def test_where_the_step_takes_long_all_values_that_were_put_in_together_are_named(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, count: int
+) -> None:
+    """No smaller set is searched once the time is over; what is named was tested."""
+    monkeypatch.setattr("replayer.diagnose.explain.given.give.NARROW_S", seconds)
+    make = importlib.import_module("sailed").Gated
+    before = as_simulation(make()).state.snapshot()
+
+    def prepare(start: int | None) -> Simulation:
+        simulation = as_simulation(make())
+        for _ in range(start or 0):
+            simulation.step(None)
+        restore(simulation, before)
+        return simulation
+
+    def given() -> dict[str, Any]:
+        return give_from_the_other(make, prepare, [5, None], None, ["wind", "gusts", "gate"]).to_plain()
+
+    found = GivenValues.from_plain(in_a_copy(given))
+    assert (len(found.proved), found.is_alone, found.why_not) == (count, False, None)
 
 
 def test_no_effect_is_claimed_of_what_was_not_put_in_alone(capsys: pytest.CaptureFixture[str]) -> None:

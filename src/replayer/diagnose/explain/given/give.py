@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
@@ -24,6 +25,7 @@ from sim.kernel.state import Snapshot
 
 CACHES_MAX = 6
 ALONE_MAX = 12  # Values that are put in one by one.
+NARROW_S = 10.0  # From when on no smaller set of values is searched: each test runs the step RUNS times.
 RUNS = 3  # Of each test: a step that draws one of two values passes by chance once in eight times.
 _STEPS = {"attribute", "global", "class", "closure", "default", "function attribute", "local", "item", "ambient"}
 
@@ -86,7 +88,8 @@ def _without_caches(simulation: Simulation, inputs: Any, roots: Roots) -> dict[i
     """The ends of the step with one cache empty, by the cache's id: what one keeps cannot be put into another instance."""
     kept = {id(cache): cache for _, _, cache in roots.caches() if cache.cache_info().currsize}
     ends = {}
-    for number in list(kept)[:CACHES_MAX]:
+    end_s = time.monotonic() + NARROW_S
+    for number in itertools.takewhile(lambda _: time.monotonic() < end_s, list(kept)[:CACHES_MAX]):
         others = [cache for _, _, cache in roots.caches() if id(cache) != number]
         ends[number] = _end(simulation, inputs, partial(_empty, roots, others))
     return ends
@@ -167,14 +170,18 @@ def _judged(test: _Test, own: _End, words: set[str]) -> GivenValues:
 
 
 def _needed(test: _Test, candidates: Sequence[Candidate]) -> tuple[list[Candidate], bool]:
-    """Those that prove it alone, and True; or else some that prove it together, and False: none of them can be left out."""
+    """Those that prove it alone, and True; or else some that prove it together, and False.
+
+    None of these can be left out, unless there are many or the step takes long.
+    """
     if len(candidates) == 1:
         return list(candidates), True
-    tried = list(itertools.islice(candidates, ALONE_MAX))
-    if alone := [one for one in tried if test.proves([one])]:
+    tried, end_s = list(itertools.islice(candidates, ALONE_MAX)), time.monotonic() + NARROW_S
+    in_time = partial(itertools.takewhile, lambda _: time.monotonic() < end_s)
+    if alone := [one for one in in_time(tried) if test.proves([one])]:
         return alone, True
     needed = list(candidates)
-    for one in tried:
+    for one in in_time(tried):
         rest = [other for other in needed if other is not one]
         if test.proves(rest):
             needed = rest
