@@ -8,6 +8,7 @@ import decimal
 import importlib
 import json
 import sys
+import threading
 import uuid
 from collections.abc import Callable, Iterator
 from fractions import Fraction
@@ -429,6 +430,16 @@ def test_a_context_variable_is_digested_by_its_value() -> None:
     plain.set(3)
     assert Digester().digest(plain) == digests[1] != digests[0]
     assert (text_of(plain), text_of(contextvars.ContextVar("empty"))) == ("a ContextVar that is 3", "a ContextVar")
+
+
+def test_data_of_a_thread_is_digested_by_value_and_a_thread_by_its_class() -> None:
+    """What a step keeps in a threading.local is hidden state as any other; a thread changes by itself."""
+    one, other = threading.local(), threading.local()
+    one.count, other.count = 1, 2
+    assert Digester().digest(one) != Digester().digest(other)
+    other.count = 1
+    assert Digester().digest(one) == Digester().digest(other)
+    assert Digester().digest(threading.Thread()) == Digester().digest(threading.Thread(name="other"))
 
 
 def test_what_load_does_not_give_back_is_named_with_both_values() -> None:
