@@ -64,3 +64,20 @@ def test_a_copy_is_as_a_process_that_was_started(ending: str, tmp_path: Path) ->
 
     assert end(ending, tmp_path, Seen) == end(ending, tmp_path, subprocess.Popen)
     assert made == [1], "it is a copy"
+
+
+def test_processes_without_a_seed_of_hashes_have_each_their_own(tmp_path: Path) -> None:
+    """Copies of one interpreter would have one, and hide what depends on it."""
+    (tmp_path / "hashed.py").write_text("print(hash('word'))")
+    variables = {name: value for name, value in os.environ.items() if name != "PYTHONHASHSEED"}
+    hashes = set()
+    for _ in range(2 * warm_python.WANTED_MIN):
+        with warm_python.WarmProcess(
+            [sys.executable, "-P", "-m", "hashed"],
+            env=variables | {"PYTHONPATH": str(tmp_path)},
+            stdout=subprocess.PIPE,
+        ) as started:
+            hashes.add(started.communicate()[0])
+        warm_python.start_wanted()
+
+    assert len(hashes) == 2 * warm_python.WANTED_MIN

@@ -45,7 +45,7 @@ class WarmProcess(subprocess.Popen[Any]):
     def _execute_child(self, args: Any, *rest: Any) -> None:
         """Have the copy made. The arguments are those of subprocess.Popen, in its order."""
         folder, variables, pipes, is_own_session = rest[4], rest[5], rest[9:15], rest[-2]
-        kind = _kind(args) if _can_be_copy(folder, variables) else None
+        kind = _kind(args, variables) if _can_be_copy(folder, variables) else None
         server = _server(kind, variables) if kind is not None else None
         streams = [own if given == -1 else given for own, given in enumerate((pipes[0], pipes[3], pipes[5]))]
         request = [args[3:] if kind == "modules" else args, variables, str(folder or Path.cwd()), is_own_session]
@@ -90,9 +90,10 @@ def _can_be_copy(folder: str | None, variables: dict[str, str]) -> bool:
     )
 
 
-def _kind(args: list[str]) -> str | None:
+def _kind(args: list[str], variables: dict[str, str]) -> str | None:
     if args[:3] == [sys.executable, "-P", "-m"]:
-        return "modules"
+        # Without a seed each interpreter draws its own: copies have one, and what depends on it would look the same in all.
+        return "modules" if variables.get("PYTHONHASHSEED", "random") != "random" else None
     return "commands" if args[0] in COMMANDS else None
 
 

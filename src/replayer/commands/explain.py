@@ -35,7 +35,7 @@ from replayer.diagnose.explain.trace_step import NOT_REPEATABLE
 from replayer.diagnose.explain.values.process_settings import DifferingSetting
 from replayer.diagnose.explain.variants import VariantOutcome
 from replayer.diagnose.investigation.investigate import investigate
-from replayer.report.before_step import before_step_lines
+from replayer.report.before_step import before_step_lines, refuted_text
 from replayer.report.cause_text import cause_text, where_from
 from replayer.report.outside_lines import dependence_lines, outside_cause_line, outside_lines, unrepeated_lines
 from replayer.report.party_report import CauseTexts
@@ -173,7 +173,7 @@ def _lines(path: Location, explanation: Explanation) -> list[str]:
         elif outside is not None:
             lines.append(outside)
         elif explanation.cause is not None:
-            lines += _cause_lines(explanation.cause, proved, is_refuted=explanation.is_refuted)
+            lines += _cause_lines(explanation.cause, proved, refuted=refuted_text(explanation))
         elif proved:
             lines.append(f"cause: {proved[0].sentence}")
         else:
@@ -229,7 +229,6 @@ def _proved_lines(path: Location, report: VerificationReport | None) -> list[str
 
 
 _NOT_THEMSELVES = {"line", "branch", "operation", "unseen"}  # Kinds of causes that a setting can stand behind.
-_REFUTED = "; the cause is not known: that makes no difference"
 _NO_CAUSE = (
     "the cause is not known: no traced line gives different values before the state differs; compiled code and other "
     "packages are not traced"
@@ -267,12 +266,12 @@ def _at_this_line(cause: Cause) -> str:
     )
 
 
-def _cause_lines(cause: Cause, proved: Sequence[DifferingSetting] = (), *, is_refuted: bool = False) -> list[str]:
+def _cause_lines(cause: Cause, proved: Sequence[DifferingSetting] = (), *, refuted: str = "") -> list[str]:
     is_setting = proved and cause.kind in _NOT_THEMSELVES
     text = f"{proved[0].sentence}; {_at_this_line(cause)}" if is_setting else cause_text(cause)
-    is_known = not is_refuted and (cause.kind != "unseen" or is_setting)
+    is_known = not refuted and (cause.kind != "unseen" or is_setting)
     lines = [
-        f"{'cause' if is_known else 'first difference'}: {text}{_REFUTED if is_refuted else ''}",
+        f"{'cause' if is_known else 'first difference'}: {text}{refuted}",
         *_place_lines(cause.place, "A" if cause.other_place is not None else None),
     ]
     if cause.other_place is not None:

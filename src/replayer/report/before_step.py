@@ -7,8 +7,9 @@ from replayer.diagnose.explain.values.reloaded import NotGivenBack
 from replayer.value_text import plain_text
 
 _SHOWN = 4
-_EMPTIED = "empty in A as in a new process, A gives the state of B"
-_WITH = "put into B as A has it, B gives the state of A"
+_EMPTIED = "empty in A as in a new process, A"
+_WITH = "put into B as A has it, B"
+_REFUTED = "; the cause is not known: what could be put into B of that"
 LOAD = "load() does not give back what save() saved"
 
 
@@ -38,13 +39,28 @@ def _given_lines(explanation: Explanation) -> list[str]:
         values = [plain_text(f"    {one.name} ({one.kind}): {one.detail}") for one in given.proved]
         each = "each " if len(values) > 1 and given.is_alone else "together " if len(values) > 1 else ""
         how = _EMPTIED if given.is_emptied else f"{each}{_WITH}"
-        return [f"  proved: {how}:", *_some(values)]
+        return [f"  proved: {how} {_end_of(explanation, 1 if given.is_emptied else 0)}:", *_some(values)]
     if given.without_effect:
         names = ", ".join(one.name for one in given.without_effect[:_SHOWN])
-        return [
-            f"  tested: put into B as A has it, it has no effect, and nor has anything else that differs: {plain_text(names)}"
-        ]
-    return ["  tested: put into B as A has it, B gives neither its own state nor that of A"]
+        others = ", and nor has all else that was seen to differ" if given.nor_others else ""
+        return [f"  tested: put into B as A has it, this has no effect{others}: {plain_text(names)}"]
+    return [f"  tested: {_WITH} ends neither as it did nor as A"]
+
+
+def _end_of(explanation: Explanation, side: int) -> str:
+    """How an instance ends the step that another one ends, too."""
+    step = explanation.pair[side].step if explanation.pair is not None else None
+    letter = "AB"[side]
+    return f"gives the state of {letter}" if step is None or step.raised is None else f"raises the error of {letter}"
+
+
+def refuted_text(explanation: Explanation) -> str:
+    """What the test of the hidden state that a line reads left open; empty if it left nothing open."""
+    if not explanation.is_refuted or explanation.given is None:
+        return ""
+    return (
+        f"{_REFUTED} {'has no effect' if explanation.given.without_effect else 'is not all that makes the difference'}"
+    )
 
 
 def _load_lines(fields: list[NotGivenBack]) -> list[str]:

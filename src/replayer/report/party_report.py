@@ -166,7 +166,7 @@ def _unknown_text(explanation: PartyExplanation) -> str:
 
 
 def _read_text(explanation: PartyExplanation) -> str:
-    """The files that the step reads: of each there is one content here, and the parties may have had two."""
+    """The files that were read up to the end of the step: of each there is one content here, and the parties may have had two."""
     files = {
         path: run.made.files[path]
         for run in explanation.runs
@@ -176,7 +176,7 @@ def _read_text(explanation: PartyExplanation) -> str:
     if not files:
         return ""
     named = ", ".join(f"{shown_path(path)} (read at {place})" for path, place in list(files.items())[:_FIELDS_SHOWN])
-    return f"; it reads {named}, of which each party may have had its own: not compared"
+    return f"; up to its end the simulation reads {named}, of which each party may have had its own: not compared"
 
 
 def _factor_text(test: FactorTest) -> str:

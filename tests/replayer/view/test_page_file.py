@@ -163,6 +163,24 @@ def test_a_page_that_would_be_too_large_is_refused(tmp_path: Path, capsys: pytes
     assert (tmp_path / "a.html").stat().st_size < 3_000_000
 
 
+def test_a_page_that_a_browser_could_not_hold_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Maps that hardly change are small in the file, and large once the browser has unpacked them."""
+    monkeypatch.setattr("replayer.view.drawing.page_file.UNPACKED_BYTES_MAX", 1_500_000)
+    tape = tmp_path / "noise.tape"
+    with recorder.record(Noise(), tape, trial_ms=0) as recorded:
+        recorded.step()
+    capsys.readouterr()
+    sim = ("--sim", f"{__name__}:Noise")
+    assert render(tape, "--ticks", "0..1", "-o", tmp_path / "a.html", *sim) == 2
+    assert_one_line(
+        capsys.readouterr(), "more than 1.5 MB of a browser's memory, it is full at tick 0: give fewer --ticks"
+    )
+    assert not (tmp_path / "a.html").exists()
+    assert render(tape, "--ticks", "0", "-o", tmp_path / "a.html", *sim) == 0
+
+
 class Noise:
     """A map of a million bytes that do not compress."""
 
@@ -216,8 +234,17 @@ def test_a_browser_opens_it_from_the_disk(town: Path, scheme: str) -> None:
         page.locator("#ticks").focus()
         page.keyboard.press(" ")
         playwright.expect(page.locator("#tick")).to_have_text("20", timeout=30_000)
+        assert page.evaluate(VALUES_TOLD) == ["100 ± 0.5", "0", "3"]
         browser.close()
     assert complaints == []
+
+
+# Of floats from 0 to 255 a byte tells the value to half a unit, but for the lowest; of whole numbers exactly.
+VALUES_TOLD = """async () => {
+  const { valueOf } = await import('wire');
+  const told = (steps, high, code) => valueOf({ kind: 0, steps, low: 0, high, codes: [code] }, 0, String);
+  return [told(255, 255, 100), told(255, 255, 0), told(7, 7, 3)];
+}"""
 
 
 # The colour in the middle of each cell of the map, row by row.

@@ -22,7 +22,7 @@ def loaded_modules() -> list[str]:
         and name not in sys.stdlib_module_names
         and name not in _OURS
         and not name.startswith("_")
-        and getattr(module, "__file__", None)
+        and _file_of(module)
     ]
     return sorted(names)[:MODULES_MAX]
 
@@ -30,16 +30,19 @@ def loaded_modules() -> list[str]:
 def missing_imports(names: list[str] | tuple[str, ...]) -> list[tuple[str, str, int]]:
     """Of these modules, those that are not found and that a loaded module of the user's imports: the name, file and line."""
     missing = [name for name in names if name.isidentifier() and name not in sys.modules and not _is_found(name)]
-    files = [
-        (module.__file__, module.__name__) for module in list(sys.modules.values()) if getattr(module, "__file__", None)
-    ]
-    own = (
-        [file for file, module in files if file is not None and file.endswith(".py") and is_users(module)]
-        if missing
-        else []
-    )
+    loaded = [(_file_of(module), name) for name, module in list(sys.modules.items())] if missing else []
+    own = [file for file, name in loaded if file is not None and file.endswith(".py") and is_users(name)]
     imports = {file: _imports_in(Path(file)) for file in own}
     return [(name, file, lines[name]) for name in missing for file, lines in imports.items() if name in lines]
+
+
+def _file_of(module: object) -> str | None:
+    """The file of a module, without asking it: a lazy one would be loaded by that, and one in its place may raise anything."""
+    try:
+        file = object.__getattribute__(module, "__dict__").get("__file__")
+    except AttributeError:
+        return None
+    return file if isinstance(file, str) else None
 
 
 def _imports_in(path: Path) -> dict[str, int]:

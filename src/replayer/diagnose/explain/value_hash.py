@@ -44,8 +44,8 @@ _BY_TEXT = {  # Their texts are their values; attributes show nothing of those t
     *(dt.date, dt.timedelta, dt.timezone, uuid.UUID, Decimal, Fraction),
     *(PurePosixPath, PureWindowsPath, PosixPath, WindowsPath),
 }
-# Their attributes change while threads run, and no step reads those: they count by their types.
-_OF_THREADS = ("threading", "_thread", "concurrent", "multiprocessing", "subprocess", "logging")
+# Threads, loggers and the like change while threads run: they count by their types. A threading.local is of another module.
+_OF_THREADS = ("threading", "concurrent", "multiprocessing", "subprocess", "logging")
 _BY_NAME = (FunctionType, BuiltinFunctionType, ModuleType, type)
 
 

@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
-from replayer.view.states.frame_encoding import EXACT_MAX
+from replayer.view.states.frame_encoding import WHOLE_STEPS_MAX
 
 STOPS = {
     "viridis": "44015448186a472d7b4240863b528b33638d2c728e26828e21918c1fa08828ae803fbc735ec96284d44baddc30d8e219fde725",
@@ -32,7 +32,7 @@ def table(name: str) -> Colours:
 
 def are_few(steps: int, shown: tuple[float, float]) -> bool:
     """Return True for a map of whole numbers whose scale has at most as many as there are colours of categories."""
-    return steps <= EXACT_MAX and shown[1] - shown[0] < len(CATEGORIES)
+    return steps <= WHOLE_STEPS_MAX and shown[1] - shown[0] < len(CATEGORIES)
 
 
 def category(value: int) -> tuple[int, int, int]:

@@ -22,6 +22,7 @@ from replayer.view.worker.page_jobs import ViewSelection
 from replayer.view.worker.view_cursor import ViewCursor
 
 MODULES = ("dom", "colours", "rings", "wire", "maps", "theme", "page_file")
+UNPACKED_BYTES_MAX = 500_000_000  # A browser has all ticks in memory, twice for a moment.
 START = "page_file"  # The module that begins.
 BASE64_GROWTH = 4 / 3
 
@@ -30,14 +31,16 @@ _LENGTH = struct.Struct("<I")
 
 
 class PageSizeError(ValueError):
-    """The file would be larger than was allowed."""
+    """The file would be larger than was allowed, or too large for a browser once it is unpacked."""
 
-    def __init__(self, bytes_max: int, tick: int | None) -> None:
+    def __init__(self, bytes_max: int, tick: int | None, *, unpacked: bool = False) -> None:
         """tick: the last one that there was room for; None if there was none."""
         fits = "not even one tick fits" if tick is None else f"it is full at tick {tick:,}"
+        wanted = "fewer --ticks, a greater --every"
         super().__init__(
-            f"the page would be larger than {bytes_max / 1e6:g} MB, {fits}: give fewer --ticks, a greater --every, one "
-            "--layer, or a greater --max-mb"
+            f"the page would need more than {bytes_max / 1e6:g} MB of a browser's memory, {fits}: give {wanted} or one --layer"
+            if unpacked
+            else f"the page would be larger than {bytes_max / 1e6:g} MB, {fits}: give {wanted}, one --layer, or a greater --max-mb"
         )
 
 
@@ -72,13 +75,16 @@ def write_page(cursor: ViewCursor, request: PageRequest, path: Path, on_progress
     shell = _shell()
     room = request.bytes_max - len(shell)
     look, packer, packed = ViewSelection(request.layers), zlib.compressobj(9), bytearray()
-    reached = None
+    reached, unpacked_bytes = None, 0
     for done, tick in enumerate(request.ticks, start=1):
         snapshot, shown = cursor.state(tick)
         encoded = cursor.encode(snapshot, shown, look)
         layers = [layer for layer in encoded.layers.values() if layer]
         head = encode_head(0, 0, len(layers), 0, tick, encoded.shown, encoded.state_hash)
         message = b"".join([head, *layers, encoded.points])
+        unpacked_bytes += _LENGTH.size + len(message)
+        if unpacked_bytes > UNPACKED_BYTES_MAX:
+            raise PageSizeError(UNPACKED_BYTES_MAX, reached, unpacked=True)
         packed += packer.compress(_LENGTH.pack(len(message)) + message) + packer.flush(zlib.Z_SYNC_FLUSH)
         if len(packed) * BASE64_GROWTH > room:
             raise PageSizeError(request.bytes_max, reached)

@@ -1,6 +1,8 @@
 // Colours of values and differences. Values: maps of even lightness that colour-blind people can read, the same in both
 // schemes. Differences run away from the page's ground: pale to deep in light, dark to bright in dark.
 
+import { WHOLE_STEPS_MAX } from '/f/wire.js';
+
 const STOPS = {
   viridis: '44015448186a472d7b4240863b528b33638d2c728e26828e21918c1fa08828ae803fbc735ec96284d44baddc30d8e219fde725',
   cividis: '00224e002e6a1a386f32436d434e6c535a6d61656f6f70737d7c788c88789b9476aba072bcae6ccdbb63dec958f0d846fee838',
@@ -11,7 +13,6 @@ const STOPS = {
 };
 // Of whole numbers that are few: colours without an order, none of them one of a ring (Paul Tol's, for all eyes).
 const CATEGORIES = ['ee8866', '4477aa', 'ee6677', '228833', 'ccbb44', '66ccee', 'aa3377', 'bbbbbb'];
-const EXACT_MAX = 253; // Steps of whole numbers, see frame_encoding.py.
 export const MAPS = ['viridis', 'cividis', 'inferno', 'grey'];
 export const POINT_COLOURS = ['#e69f00', '#56b4e9', '#cc79a7', '#f0e442', '#009e73', '#d55e00'];
 export const NOT_FINITE = 0xffff00ff; // Magenta: in none of the maps.
@@ -23,7 +24,7 @@ export const isDark = () => document.documentElement.dataset.theme === 'dark';
 export const word = (r, g, b) => ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0;
 
 // True of a map of whole numbers, as far as this scale goes at most as many as there are colours.
-export const isFew = (layer, { low, high }) => layer.steps <= EXACT_MAX && high - low < CATEGORIES.length;
+export const isFew = (layer, { low, high }) => layer.steps <= WHOLE_STEPS_MAX && high - low < CATEGORIES.length;
 
 // The colour of a category: that of its number, whatever other numbers a run has.
 export function categoryOf(value) {

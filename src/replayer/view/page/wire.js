@@ -4,6 +4,7 @@ import { BASE } from '/f/dom.js';
 
 export const PREVIEW = 1, CACHED = 2, OTHER_TICK = 4, HEAD = 8;
 export const VALUES = 0, PICTURE = 1, DIFFERENCE = 2;
+export const WHOLE_STEPS_MAX = 253; // Fewer steps than any layer of other values has, see frame_encoding.py.
 export const POINT = 3; // Numbers of a point: x, y and its size, NaN without one.
 const KEPT_BYTES = 96e6;
 const RETRY_MS = [500, 8000];
@@ -52,7 +53,7 @@ export function valueOf(layer, index, figure) {
   if (code > layer.steps) return 'not a finite number';
   const span = layer.high - layer.low;
   const value = layer.low + (code / layer.steps) * span;
-  return span > 0 && code !== 0 && layer.steps !== span ? `${figure(value)} ± ${figure(span / (2 * layer.steps))}` : figure(value);
+  return span > 0 && code !== 0 && layer.steps > WHOLE_STEPS_MAX ? `${figure(value)} ± ${figure(span / (2 * layer.steps))}` : figure(value);
 }
 
 export class Wire {

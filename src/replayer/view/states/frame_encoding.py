@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 FRAME = 1  # The first byte of a message.
 VALUES, PICTURE, DIFFERENCE = 0, 1, 2  # Kinds of layers.
-EXACT_MAX = 253  # Steps that no layer of other values has.
+WHOLE_STEPS_MAX = 253  # Steps that no layer of other values has.
 PREVIEW, CACHED, OTHER_TICK, HEAD = 1, 2, 4, 8  # Flags of a frame.
 EQUAL, DIFFERENCE_STEPS, NOT_FINITE = 128, 126, 255
 
@@ -82,7 +82,7 @@ def encode_values(number: int, values: Array) -> bytes:
     if not inside.size:
         return _layer(number, VALUES, steps, array, np.full(array.shape, NOT_FINITE, np.uint8), 0.0, 0.0)
     lowest, highest = inside.min(), inside.max()
-    if array.dtype.kind in "biu" and int(highest) - int(lowest) <= EXACT_MAX:
+    if array.dtype.kind in "biu" and int(highest) - int(lowest) <= WHOLE_STEPS_MAX:
         steps = max(1, int(highest) - int(lowest))
     codes = np.zeros(array.shape, np.uint8)
     if highest > lowest:

@@ -25,18 +25,23 @@ _ERRORS = (ValueError, LookupError, TypeError, OverflowError, RecursionError, ms
 
 def shown_inputs(inputs: Any) -> Any:
     """The inputs of a tick, with the arguments of calls as lists, dicts, texts and numbers; what cannot be shown as it is."""
-    if type(inputs) is not dict:
+    if type(inputs) is not dict or not any(map(_is_method, inputs)):
         return inputs
-    return {key: _shown(value) if _is_call(key, value) else value for key, value in inputs.items()}
+    return {
+        key: _shown(value) if type(value) is bytes and (key == "set" or _is_method(key)) else value
+        for key, value in inputs.items()
+    }
 
 
-def _is_call(key: Any, value: Any) -> bool:
-    return type(key) is str and (key.endswith("()") or key == "set") and type(value) is bytes
+def _is_method(key: Any) -> bool:
+    return type(key) is str and key.endswith("()")
 
 
 def _shown(content: bytes) -> Any:
+    """The list in such bytes; the bytes, if there is none in them: inputs of a simulation of another kind may have any."""
     try:
-        return _Shown().value(msgpack.unpackb(content, raw=False, strict_map_key=False))
+        tree = msgpack.unpackb(content, raw=False, strict_map_key=False)
+        return _Shown().value(tree) if type(tree) is list and tree[:1] == ["l"] else content
     except _ERRORS:
         return content
 

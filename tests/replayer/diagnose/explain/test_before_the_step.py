@@ -8,6 +8,7 @@ import decimal
 import importlib
 import json
 import sys
+import threading
 import uuid
 from collections.abc import Callable, Iterator
 from fractions import Fraction
@@ -40,6 +41,7 @@ import collections
 import datetime
 import decimal
 import functools
+import hashlib
 import random
 import sys
 
@@ -244,16 +246,14 @@ class CountsArguments(Saved):
 
 
 class Opaque(Saved):
-    """The line that writes the difference changes a value that cannot be compared."""
-
-    count = 0
+    """The line that writes the difference changes a value that cannot be compared, and so is what it reads."""
 
     def __init__(self):
-        self.data = bytearray(2)
+        self.data, self.seal = bytearray(2), hashlib.md5()
 
     def step(self, inputs):
-        self.data[0] = Opaque.count
-        Opaque.count += 1
+        self.data[0] = self.seal.digest()[0]
+        self.seal.update(b"x")
 
     def save(self):
         return {"data": np.frombuffer(bytes(self.data), np.uint8)}
@@ -430,6 +430,16 @@ def test_a_context_variable_is_digested_by_its_value() -> None:
     plain.set(3)
     assert Digester().digest(plain) == digests[1] != digests[0]
     assert (text_of(plain), text_of(contextvars.ContextVar("empty"))) == ("a ContextVar that is 3", "a ContextVar")
+
+
+def test_data_of_a_thread_is_digested_by_value_and_a_thread_by_its_class() -> None:
+    """What a step keeps in a threading.local is hidden state as any other; a thread changes by itself."""
+    one, other = threading.local(), threading.local()
+    one.count, other.count = 1, 2
+    assert Digester().digest(one) != Digester().digest(other)
+    other.count = 1
+    assert Digester().digest(one) == Digester().digest(other)
+    assert Digester().digest(threading.Thread()) == Digester().digest(threading.Thread(name="other"))
 
 
 def test_what_load_does_not_give_back_is_named_with_both_values() -> None:

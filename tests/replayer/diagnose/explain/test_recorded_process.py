@@ -14,7 +14,9 @@ import recorder
 import replayer.commands.main
 from recorder import Recorder
 from recorder.ambient.outside.loaded_modules import missing_imports
+from recorder.ambient.outside.process_facts import process_facts
 from replayer.diagnose.explain.explain import explain_tape
+from replayer.diagnose.explain.values.process_settings import recorded_settings
 
 from oracle.command_lines import run
 
@@ -112,6 +114,37 @@ def test_the_precision_of_decimals_is_tried_as_it_was_recorded() -> None:
     record_with_five_digits()
 
     assert explained_settings("Purse") == [("decimal.getcontext()", True)]
+
+
+IMPOSSIBLE = [
+    ("sys.getrecursionlimit()", "9" * 5000),
+    ("sys.getrecursionlimit()", "9" * 30),
+    ("sys.getrecursionlimit()", "3"),
+    ("sys.getrecursionlimit()", "²"),
+    ("decimal.getcontext()", "prec=0 rounding=ROUND_UP"),
+    ("decimal.getcontext()", "prec=5 rounding=ROUND_OFF"),
+    ("decimal.getcontext()", f"prec={'9' * 30} rounding=ROUND_UP"),
+    ("np.seterr()", "divide=laugh over=warn under=ignore invalid=warn"),
+    ("np.seterr()", "divide=call over=warn under=ignore invalid=warn"),
+]
+
+
+@pytest.mark.parametrize(("name", "text"), IMPOSSIBLE)
+def test_a_setting_that_no_process_can_have_is_not_tried(name: str, text: str) -> None:
+    """A tape may hold anything."""
+    assert recorded_settings({name: text}) == {}
+
+
+def test_a_tape_with_settings_that_no_process_can_have_is_explained(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As one without them."""
+    impossible = process_facts() | {"sys.getrecursionlimit()": "9" * 5000, "decimal.getcontext()": "prec=0 rounding=X"}
+    monkeypatch.setattr("recorder.ambient.outside.outside_note.process_facts", lambda: impossible)
+    record_with_five_digits()
+
+    assert run(replayer.commands.main.main, "explain run.tape --sim ovens:Purse") in (1, 2)
+    assert "run.tape: tick 1" in capsys.readouterr().out
 
 
 def test_a_package_that_was_loaded_and_is_missing_is_named_with_the_line_that_imports_it(

@@ -131,6 +131,20 @@ def test_a_file_that_a_constructor_reads_is_named_with_its_line(capsys: pytest.C
     assert "A with what B has there gives what B gives" in printed
 
 
+@pytest.mark.seldom(1 / 4)
+@pytest.mark.usefixtures("peers")
+def test_a_file_of_which_one_party_is_not_here_is_named_without_saying_that_the_step_reads_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The constructor reads it; both tapes are explained with one table."""
+    for place in (".", "other"):
+        subprocess.run([sys.executable, "-c", RECORD], check=True, cwd=place)
+    sims = "--sim given_market:Market --other-sim given_market:Market"
+    assert run(replayer.commands.main.main, f"explain run.tape other/run.tape {sims}") == 1
+    printed = capsys.readouterr().out
+    assert "up to its end the simulation reads prices.csv (read at given_market.py:12), of which each" in printed
+
+
 STEP_READS = """
 import json, pathlib
 

@@ -101,3 +101,11 @@ def test_what_calls_look_like(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 def test_bytes_that_are_no_call_stay_bytes(content: bytes) -> None:
     """Such as those of a user's own inputs."""
     assert shown_inputs({"play()": content, "other": content}) == {"play()": content, "other": content}
+
+
+@pytest.mark.parametrize(
+    "inputs", [{"set": b"A"}, {"set": b"\x92\xa1l\x05"}, {"fire()": b"\x05"}, {"fire()": b"\x92\x01\x02"}]
+)
+def test_bytes_of_a_users_own_inputs_stay_bytes_whatever_their_keys_are(inputs: dict[str, bytes]) -> None:
+    """They may be numbers or lists to MessagePack by chance; assignments are told with a call alone."""
+    assert shown_inputs(inputs) == inputs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
@@ -24,6 +25,7 @@ from sim.kernel.state import Snapshot
 
 CACHES_MAX = 6
 ALONE_MAX = 12  # Values that are put in one by one.
+NARROW_S = 10.0  # From when on no smaller set of values is searched: each test runs the step RUNS times.
 RUNS = 3  # Of each test: a step that draws one of two values passes by chance once in eight times.
 _STEPS = {"attribute", "global", "class", "closure", "default", "function attribute", "local", "item", "ambient"}
 
@@ -63,7 +65,7 @@ def give_from_the_other(
         return GivenValues(why_not="the step is non-deterministic")
     if wanted.is_like(own):
         return GivenValues(why_not="made in one process, both give the same state")
-    given = _judged(_Test(live, take_ambient(roots, second), second, inputs, wanted), own, set(words))
+    given = _judged(_Test(live, take_ambient(roots, second), second, inputs, wanted, roots), own, set(words))
     return (
         given
         if given.proved
@@ -86,7 +88,8 @@ def _without_caches(simulation: Simulation, inputs: Any, roots: Roots) -> dict[i
     """The ends of the step with one cache empty, by the cache's id: what one keeps cannot be put into another instance."""
     kept = {id(cache): cache for _, _, cache in roots.caches() if cache.cache_info().currsize}
     ends = {}
-    for number in list(kept)[:CACHES_MAX]:
+    end_s = time.monotonic() + NARROW_S
+    for number in itertools.takewhile(lambda _: time.monotonic() < end_s, list(kept)[:CACHES_MAX]):
         others = [cache for _, _, cache in roots.caches() if id(cache) != number]
         ends[number] = _end(simulation, inputs, partial(_empty, roots, others))
     return ends
@@ -123,6 +126,7 @@ class _Test:
     second: Simulation
     inputs: Any
     wanted: _End
+    roots: Roots
 
     def gives(self, candidates: Sequence[Candidate]) -> _End | None:
         """What B gives with values of A; None if that differs from run to run."""
@@ -131,6 +135,15 @@ class _Test:
     def proves(self, candidates: Sequence[Candidate]) -> bool:
         end = self.gives(candidates) if candidates else None
         return end is not None and end.is_like(self.wanted)
+
+    def takes(self, candidates: Sequence[Candidate]) -> bool:
+        """Return True if a copy that was given them does not differ in any of them: what stays as it was is not tested."""
+
+        def differing() -> dict[str, Any]:
+            self._give(candidates)
+            return {"names": [one.name for one in find_candidates(self.live, take_ambient(self.roots, self.second))]}
+
+        return {one.name for one in candidates}.isdisjoint(in_a_copy(differing)["names"])
 
     def _give(self, candidates: Sequence[Candidate]) -> None:
         give_values(self.live, self.copy, self.second.state, candidates)
@@ -145,22 +158,34 @@ def _judged(test: _Test, own: _End, words: set[str]) -> GivenValues:
         if test.proves(chosen):
             needed, is_alone = _needed(test, chosen)
             return GivenValues(tuple(map(_told, needed)), is_alone=is_alone, is_read=chosen is read)
-    if not read:
+    if not read or not test.takes(read):
         return GivenValues(why_not="what the line reads cannot be put into another instance")
     given = test.gives(read)
-    is_own = given is not None and given.is_like(own)
-    return GivenValues(without_effect=tuple(map(_told, read)) if is_own else ())
+    if given is None:
+        return GivenValues(why_not="put into B as A has it, the step is non-deterministic")
+    if not given.is_like(own):
+        return GivenValues()
+    others = test.gives(candidates)
+    return GivenValues(without_effect=tuple(map(_told, read)), nor_others=others is not None and others.is_like(own))
 
 
 def _needed(test: _Test, candidates: Sequence[Candidate]) -> tuple[list[Candidate], bool]:
-    """Those that prove it alone, or else those without which the rest does not; True for the first."""
+    """Those that prove it alone, and True; or else some that prove it together, and False.
+
+    None of these can be left out, unless there are many or the step takes long.
+    """
     if len(candidates) == 1:
         return list(candidates), True
-    tried = list(itertools.islice(candidates, ALONE_MAX))
-    if alone := [one for one in tried if test.proves([one])]:
+    tried, end_s = list(itertools.islice(candidates, ALONE_MAX)), time.monotonic() + NARROW_S
+    in_time = partial(itertools.takewhile, lambda _: time.monotonic() < end_s)
+    if alone := [one for one in in_time(tried) if test.proves([one])]:
         return alone, True
-    needed = [one for one in tried if not test.proves([other for other in candidates if other is not one])]
-    return needed or list(candidates), False
+    needed = list(candidates)
+    for one in in_time(tried):
+        rest = [other for other in needed if other is not one]
+        if test.proves(rest):
+            needed = rest
+    return needed, False
 
 
 def _words_of(candidate: Candidate) -> set[str]:

@@ -70,27 +70,26 @@ def _names_of(value: DifferingValue) -> list[str]:
 
 
 def _line_reading(trace: StepTrace, proved: Sequence[GivenValue], cause: Cause | None) -> SourceLocation | None:
-    """The last line, up to that of the cause, that names a proved value; or else the first line that does."""
+    """The last line, up to that of the cause, that names a proved value; the first line, if that is no line of the step."""
     words = {one.word for one in proved}
     sources: dict[str, SourceFile] = {}
-    found = None
+    found: list[SourceLocation] = []
     for record in trace.records:
         source = sources.setdefault(record.path, SourceFile(record.path))
         statement = source.statement(record.line)
         if record.kind != LINE or statement is None or is_save(record.function):
             continue
         place = SourceLocation(record.path, statement.first_line, record.function, source.statement_text(record.line))
-        is_naming = words & {name.rpartition(".")[2] for name in (*statement.reads, *statement.calls)}
-        found = place if is_naming else found
-        if found is not None and (cause is None or place == cause.place):
-            break
-    return found
+        if words & {name.rpartition(".")[2] for name in (*statement.reads, *statement.calls)}:
+            found.append(place)
+        if cause is not None and place == cause.place and found:
+            return found[-1]
+    return found[0] if found else None
 
 
 def _caused_by(place: SourceLocation, cause: Cause | None) -> Cause:
     if cause is None:
         return Cause("outside", place, None, None, (), None, [], [])
-    is_same = cause.place == place
-    way = cause.way if is_same else [(place, ""), *cause.way]
-    outside, value = (cause.outside, cause.value) if is_same else ([], None)
-    return attrs.evolve(cause, kind="outside", place=place, outside=outside, way=way, value=value)
+    outside, value = (cause.outside, cause.value) if cause.place == place else ([], None)
+    # The way begins where the trace saw it begin: nothing shows that it leads through that line.
+    return attrs.evolve(cause, kind="outside", place=place, outside=outside, value=value)

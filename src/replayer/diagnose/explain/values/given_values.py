@@ -39,6 +39,7 @@ class GivenValues:
         is_read: True if these are values that the line reads.
         is_emptied: True if they are caches, and A gives the state of B with one of them empty.
         without_effect: the values that the line reads, if B gives its own state with them.
+        nor_others: True if B gives its own state with all else that was seen to differ, too.
         why_not: why nothing was tested; None if it was.
     """
 
@@ -47,6 +48,7 @@ class GivenValues:
     is_read: bool = False
     is_emptied: bool = False
     without_effect: tuple[GivenValue, ...] = ()
+    nor_others: bool = False
     why_not: str | None = None
 
     def to_plain(self) -> dict[str, Any]:

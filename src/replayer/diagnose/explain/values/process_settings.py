@@ -150,11 +150,14 @@ def _builtins() -> dict[str, Any]:
 
 
 _FLOAT_ERRORS = f"{FLOAT_ERRORS} (floating-point errors)"
+_ERROR_MODES = {"ignore", "warn", "raise", "print"}  # The others need a function.
+_RECURSION_MIN = 200  # Below, what runs the step would not run.
+_NUMBER = re.compile(r"[0-9]{1,9}")
 _ALL: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
     _FLOAT_ERRORS: (np.geterr, lambda values: np.seterr(**values)),
     "np.get_printoptions()": (_print_options, lambda values: np.set_printoptions(**values)),
-    "decimal.getcontext()": (_decimal_context, _set_decimal_context),
-    "sys.getrecursionlimit()": (sys.getrecursionlimit, sys.setrecursionlimit),
+    DECIMAL: (_decimal_context, _set_decimal_context),
+    RECURSION: (sys.getrecursionlimit, sys.setrecursionlimit),
     "locale.setlocale(locale.LC_ALL)": (
         lambda: locale.setlocale(locale.LC_ALL),
         lambda name: locale.setlocale(locale.LC_ALL, name),
@@ -184,19 +187,34 @@ def set_process_settings(settings: Mapping[str, Any]) -> None:
 
 
 def recorded_settings(noted: Mapping[str, str]) -> Settings:
-    """The settings that a recording noted and that are others here, as set_process_settings takes them."""
-    present, found = changed_settings(), Settings()
-    for name in present.keys() & noted.keys():
-        if noted[name] == present[name]:
-            continue
-        parts = dict(part.split("=", 1) for part in noted[name].split() if "=" in part)
-        if name == FLOAT_ERRORS and parts.keys() == np.geterr().keys():
+    """The settings that a recording noted and that are others here, as set_process_settings takes them.
+
+    What no process can have is left out: a tape is untrusted.
+    """
+    present = changed_settings()
+    differing = {name: noted[name] for name in present.keys() & noted.keys() if noted[name] != present[name]}
+    found = Settings()
+    for name, text in differing.items():
+        parts = dict(part.split("=", 1) for part in text.split() if "=" in part)
+        if name == FLOAT_ERRORS and parts.keys() == np.geterr().keys() and _ERROR_MODES.issuperset(parts.values()):
             found[_FLOAT_ERRORS] = parts
-        elif name == DECIMAL and parts.get("prec", "").isdecimal() and "rounding" in parts:
-            found[DECIMAL] = {**_decimal_context(), "prec": int(parts["prec"]), "rounding": parts["rounding"]}
-        elif name == RECURSION and noted[name].isdecimal():
-            found[RECURSION] = int(noted[name])
+        elif name == DECIMAL and _is_context(number := _number(parts.get("prec", "")), parts.get("rounding")):
+            found[DECIMAL] = {**_decimal_context(), "prec": number, "rounding": parts["rounding"]}
+        elif name == RECURSION and (number := _number(text)) >= _RECURSION_MIN:
+            found[RECURSION] = number
     return found
+
+
+def _number(text: str) -> int:
+    return int(text) if _NUMBER.fullmatch(text) else 0
+
+
+def _is_context(precision: int, rounding: str | None) -> bool:
+    try:
+        decimal.Context(precision, rounding or "")
+    except (ValueError, TypeError):
+        return False
+    return True
 
 
 def differing_settings(first: Settings, second: Settings) -> list[DifferingSetting]:
