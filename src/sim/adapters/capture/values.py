@@ -80,7 +80,7 @@ class OtherValues(Protocol):
         """The value of such a form. Raises ValueError, TypeError, LookupError."""
 
 
-LETTERS = "GOPTU"  # Of the forms that OtherValues writes.
+LETTERS = "GNOPTU"  # Of the forms that OtherValues writes.
 
 
 def encode_value(value: Any, known: Mapping[int, str] | None = None, others: OtherValues | None = None) -> bytes:

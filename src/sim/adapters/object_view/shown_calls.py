@@ -64,6 +64,8 @@ class _Shown:
                 return name
             case ["P", *steps]:
                 return "".join(self._step(*step) for step in steps).removeprefix(".") or "the recorded object"
+            case ["N", str(name), *_]:
+                return last_name(name)
             case ["T", str(name), *items]:
                 return {last_name(name): [self.value(item) for item in items]}
             case ["O", str(name), list(names), *items]:

@@ -7,6 +7,8 @@ Forms, besides those of values.py:
     ["U", key, count, ...]             a Counter
     ["O", class, [names], value, ...]  a new object, by its attributes; none of its code runs when it is made again
     ["P", ["a", name], ["i", 3], ...]  an object that the recorded one holds, by the steps to it (places.py)
+    ["N", name, bytes]                 an object of a module, by its name there, with what it holds (global_values.py)
+    ["N", name]                        the same, inside such an object
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Collection, Mapping
 from typing import Any, Protocol
 
+from sim.adapters.capture.arguments.global_values import global_form, global_value
 from sim.adapters.capture.arguments.places import Step, leads_to, steps_to, value_at
 from sim.adapters.capture.graph.attribute_setters import set_attributes
 from sim.adapters.capture.graph.names.classes import ClassFinder
@@ -34,6 +37,12 @@ class Holder(Protocol):
 
     def holds_any(self, addresses: set[int]) -> bool | None:
         """Return True for the identity of a mutable value in the object, or several of them, None if that is not known."""
+
+    def may_name_any(self, addresses: set[int]) -> bool:
+        """Return True if a module or class may refer to an object with any of these identities by a name."""
+
+    def name_of(self, value: Any) -> str | None:
+        """The name by which a module or class refers to an object now; None without one."""
 
     def leading_to(self, value: Any) -> list[Any]:
         """Objects that lead from the object's attributes to a mutable value in it, as far as they are known."""
@@ -71,9 +80,11 @@ class ObjectValues:
     # --- to forms
 
     def hold_any(self, addresses: set[int]) -> bool:
-        """Return True if the subject holds any mutable value with one of these identities now."""
+        """Return True if the subject holds any mutable value with one of these identities now, or a module may name one."""
         if self._holder is None:
             return False
+        if self._holder.may_name_any(addresses):
+            return True
         held = self._holder.holds_any(addresses)
         return leads_to(self._subject, addresses) if held is None or (not held and self._has_changes) else held
 
@@ -96,7 +107,10 @@ class ObjectValues:
             steps = self._steps_to(value, self._holder, is_container=is_container)
         except UnsavableError as error:
             raise NotPlainError(path, value, str(error)) from None
-        return None if steps is None else ["P", *([kind, encoder.tree(one, path, depth + 1)] for kind, one in steps)]
+        if steps is not None:
+            return ["P", *([kind, encoder.tree(one, path, depth + 1)] for kind, one in steps)]
+        name = self._holder.name_of(value)
+        return None if name is None else global_form(name, value, path, _InGlobal(self._finder, self._holder))
 
     def _steps_to(self, value: Any, holder: Holder, *, is_container: bool) -> list[Step] | None:  # noqa: ARG002 - see below
         """The steps to a value that the subject holds; None for one that is to be written whole. Raises UnsavableError."""
@@ -152,6 +166,8 @@ class ObjectValues:
                 return made
             case ["P", *steps]:
                 return value_at(self._subject, [_step(one, decoder) for one in steps])
+            case ["N", str(name), bytes(content)]:
+                return global_value(self._finder, name, content, _InGlobal(self._finder, self._holder))
         raise ValueError(f"expected a value of a call, got {str(tree)[:40]}")
 
 
@@ -169,6 +185,25 @@ class _OfChanges(ObjectValues):
         if steps is None:
             raise UnsavableError("what leads to it may have been assigned from outside since the last step", _ADVICE)
         return steps
+
+
+class _InGlobal(ObjectValues):
+    """Of what an object of a module holds: others of modules by their names alone, and nothing of the recorded object."""
+
+    def __init__(self, finder: ClassFinder, names: Holder | None) -> None:
+        """names: gives the names of objects of modules."""
+        super().__init__(finder)
+        self._names = names
+
+    def place(self, value: Any, path: str, encoder: ValueEncoder, depth: int) -> Any:
+        name = None if depth == 0 or self._names is None else self._names.name_of(value)
+        return super().place(value, path, encoder, depth) if name is None else ["N", name]
+
+    def value(self, tree: list[Any], decoder: ValueDecoder) -> Any:
+        match tree:
+            case ["N", str(name)]:
+                return self._finder.find_global(name)
+        return super().value(tree, decoder)
 
 
 class _NodeMetError(Exception):
