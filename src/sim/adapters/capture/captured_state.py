@@ -271,7 +271,7 @@ class CapturedState:
     @property
     def held(self) -> HeldObjects:
         """What the objects hold."""
-        return HeldObjects(self._graph, self._constants.addresses, self.objects, self._elsewhere)
+        return HeldObjects(self._graph, self._constants, self.objects, self._elsewhere)
 
     # --- laying out
 

@@ -90,7 +90,7 @@ class _Shown:
 
     def _step(self, kind: str, name: Any) -> str:
         shown = self.value(name)
-        return f".{shown}" if kind == "a" else f"[{shown!r}]"
+        return f".{shown}" if kind in ("a", "b") else f"[{shown!r}]"
 
 
 def _immutable(tree: Any) -> Any:

@@ -179,9 +179,11 @@ class PlainObjectSimulation(KeepsItsAttempts, ProvedSimulation):
             step, arguments, keywords = self.pending
         else:
             method, known = self.method_of(inputs), self._known_of(inputs)
-            for change in method.decode_changes(inputs, known, self.values_of_calls):
+            changes = method.decode_changes(inputs, known, self.values_of_calls)
+            before = dict(vars(self.subject)) if changes else None
+            for change in changes:
                 _change(self.subject, change)
-            call = method.decode(inputs, known, self.values_of_calls)
+            call = method.decode(inputs, known, lambda: self.values_of_calls(before=before))
             step, arguments, keywords = getattr(self.subject, method.name), call.arguments, dict(call.keywords)
         self._ensure_same_class()
         self.is_stepping = True

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from sim.adapters.capture.constants import Constants
 from sim.adapters.capture.graph.names.python_class import base_of
 from sim.adapters.capture.graph.object_graph import ObjectGraph
 from sim.adapters.capture.graph.reach.paths import chain_to
@@ -19,9 +20,9 @@ class HeldObjects:
     """
 
     def __init__(
-        self, graph: ObjectGraph, constants: Mapping[int, int], layers: Mapping[str, Any], elsewhere: Iterable[Place]
+        self, graph: ObjectGraph, constants: Constants, layers: Mapping[str, Any], elsewhere: Iterable[Place]
     ) -> None:
-        """constants: the identities of what large containers hold. layers, elsewhere: what has fields of its own."""
+        """constants: the large containers. layers, elsewhere: what has fields of its own."""
         self.finder = graph.finder
         self._graph, self._constants = graph, constants
         self._names = graph.groups
@@ -29,7 +30,7 @@ class HeldObjects:
 
     def holds_any(self, addresses: set[int]) -> bool | None:
         """Return True for the identity of a mutable value in the object, or several of them, None if that is not known."""
-        held = (self._constants, self._graph.nodes.numbers)
+        held = (self._constants.addresses, self._graph.nodes.numbers)
         if any(id(one) in addresses for one in self._apart) or any(
             one in numbers for numbers in held for one in addresses
         ):
@@ -50,4 +51,4 @@ class HeldObjects:
 
     def leading_to(self, value: Any) -> list[Any]:
         """Objects that lead from the object's attributes to a mutable value in it, as far as they are known."""
-        return chain_to(self._graph.nodes, value) or []
+        return chain_to(self._graph.nodes, value) or self._constants.leading_to(value)

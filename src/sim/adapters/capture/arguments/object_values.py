@@ -7,6 +7,7 @@ Forms, besides those of values.py:
     ["U", key, count, ...]             a Counter
     ["O", class, [names], value, ...]  a new object, by its attributes; none of its code runs when it is made again
     ["P", ["a", name], ["i", 3], ...]  an object that the recorded one holds, by the steps to it (places.py)
+    ["P", ["b", name], ...]            the same, by an attribute as it was before the assignments from outside
     ["N", name, bytes]                 an object of a module, by its name there, with what it holds (global_values.py)
     ["N", name]                        the same, inside such an object
 """
@@ -14,7 +15,7 @@ Forms, besides those of values.py:
 from __future__ import annotations
 
 from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Protocol
 
 from sim.adapters.capture.arguments.global_values import global_form, global_value
@@ -22,7 +23,7 @@ from sim.adapters.capture.arguments.places import Step, leads_to, steps_to, valu
 from sim.adapters.capture.graph.attribute_setters import set_attributes
 from sim.adapters.capture.graph.names.classes import ClassFinder
 from sim.adapters.capture.graph.names.python_class import base_of, in_order, make_shell
-from sim.adapters.capture.graph.rows import names_of, read_slowly
+from sim.adapters.capture.graph.rows import names_of, object_dict, read_slowly
 from sim.adapters.capture.graph.unsavable import UnsavableError
 from sim.adapters.capture.graph.values.trees import TreeDecoder, TreeEncoder, pack, unpack
 from sim.adapters.capture.rng_state import is_generator
@@ -86,7 +87,9 @@ class ObjectValues:
         if self._holder.may_name_any(addresses):
             return True
         held = self._holder.holds_any(addresses)
-        return leads_to(self._subject, addresses) if held is None or (not held and self._has_changes) else held
+        if held is None:
+            return leads_to(self._subject, addresses)
+        return held or (self._has_changes and leads_to(self._subject, addresses, self._before, self._stops_at()))
 
     def place(self, value: Any, path: str, encoder: ValueEncoder, depth: int) -> Any:
         """The form of an immutable value, or the steps to a part of the subject; None for any other value.
@@ -115,12 +118,35 @@ class ObjectValues:
     def _steps_to(self, value: Any, holder: Holder, *, is_container: bool) -> list[Step] | None:  # noqa: ARG002 - see below
         """The steps to a value that the subject holds; None for one that is to be written whole. Raises UnsavableError."""
         held = value is self._subject or holder.holds_any({id(value)})
-        if held is False and not self._has_changes:
-            return None
-        steps = steps_to(self._subject, value, holder.leading_to(value) if held else [])
-        if steps is None and (held or leads_to(self._subject, {id(value)})):
+        if held is False:
+            # Only what was assigned just now may lead to it.
+            stops_at = self._stops_at()
+            if not self._has_changes or not leads_to(self._subject, {id(value)}, self._before, stops_at):
+                return None
+            steps = steps_to(self._subject, value, stops_at=stops_at)
+        else:
+            steps = steps_to(self._subject, value, holder.leading_to(value) if held else [], self._before)
+            if steps is not None and self._before is not None:
+                steps = self._from_before(steps, self._before)
+            elif steps is None and held is None:
+                steps = steps_to(self._subject, value)
+        if steps is None and (held is not None or leads_to(self._subject, {id(value)})):
             raise UnsavableError("no attributes, items and keys of the recorded object lead to it", _ADVICE)
         return steps
+
+    def _from_before(self, steps: list[Step], before: Mapping[str, Any]) -> list[Step]:
+        """The steps from an attribute as it was before the changes, if it is another value now."""
+        if not steps or steps[0][0] != "a":
+            return steps
+        name = steps[0][1]
+        return steps if object_dict(self._subject).get(name) is before[name] else [("b", name), *steps[1:]]
+
+    def _stops_at(self) -> Callable[[Any], bool] | None:
+        """True for what the subject held at the last step: nothing new is in it. None if that is not known."""
+        holder = self._holder
+        if holder is None or self._before is None:
+            return None
+        return lambda one: holder.holds_any({id(one)}) is True
 
     def tree(self, value: Any, path: str, encoder: ValueEncoder, depth: int) -> Any:
         """The form of a mutable value, or of one with mutable ones in it. Raises NotPlainError."""
@@ -165,7 +191,10 @@ class ObjectValues:
                 set_attributes(made, names, [decoder.value(item) for item in items])
                 return made
             case ["P", *steps]:
-                return value_at(self._subject, [_step(one, decoder) for one in steps])
+                taken = [_step(one, decoder) for one in steps]
+                if taken and taken[0][0] == "b":  # An attribute as it was before the assignments from outside.
+                    return value_at((self._before or {})[taken[0][1]], taken[1:])
+                return value_at(self._subject, taken)
             case ["N", str(name), bytes(content)]:
                 return global_value(self._finder, name, content, _InGlobal(self._finder, self._holder))
         raise ValueError(f"expected a value of a call, got {str(tree)[:40]}")
@@ -229,8 +258,8 @@ def _no_node(number: int) -> Any:
 
 def _step(plain: Any, decoder: ValueDecoder) -> Step:
     match plain:
-        case ["a", str(name)]:
-            return "a", name
+        case ["a" | "b" as kind, str(name)]:
+            return ("a", name) if kind == "a" else ("b", name)
         case ["i", int(place)]:
             return "i", place
         case ["k", key]:
