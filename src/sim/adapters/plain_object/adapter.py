@@ -199,9 +199,19 @@ class PlainObjectSimulation(KeepsItsAttempts, ProvedSimulation):
         return next((other for other in self.others.values() if other.key in inputs), self.method)
 
     def decoded(self, inputs: Any) -> tuple[StepMethod, StepCall]:
-        """The method that these inputs call, and its call. Raises ValueError for a damaged one."""
-        method = self.method_of(inputs)
-        return method, method.decode(inputs, self._known_of(inputs), self.values_of_calls)
+        """The method that these inputs call, and its call, without the changes before it, which are not made either.
+
+        Raises ValueError for a damaged one.
+        """
+        method, known = self.method_of(inputs), self._known_of(inputs)
+        before = dict(vars(self.subject))
+        now = dict(before)
+        for kind, name, *values in method.decode_changes(inputs, known, self.values_of_calls):
+            if kind == "set":
+                now[name] = values[0]
+            elif kind == "del":
+                now.pop(name, None)
+        return method, method.decode(inputs, known, lambda: self.values_of_calls(before=before, now=now))
 
     def _known_of(self, inputs: Any) -> dict[str, Any]:
         return self.known() if type(inputs) is dict else {}
@@ -231,11 +241,23 @@ class PlainObjectSimulation(KeepsItsAttempts, ProvedSimulation):
             if isinstance(value, list | dict | set | np.ndarray)
         }
 
-    def values_of_calls(self, *, has_changes: bool = False, before: Mapping[str, Any] | None = None) -> ObjectValues:
-        """Write and make the objects in a call. has_changes, before: what was assigned since the last step; see ObjectValues."""
+    def values_of_calls(
+        self,
+        *,
+        has_changes: bool = False,
+        before: Mapping[str, Any] | None = None,
+        now: Mapping[str, Any] | None = None,
+    ) -> ObjectValues:
+        """Write and make the objects in a call. has_changes, before, now: what was assigned since the last step; see ObjectValues."""
         held = self._captured.held
         return ObjectValues(
-            held.finder, self.subject, held, ignored=self._ignored, has_changes=has_changes, before=before
+            held.finder,
+            self.subject,
+            held,
+            ignored=self._ignored,
+            has_changes=has_changes,
+            before=before,
+            now=now,
         )
 
     def is_ignored(self, name: str) -> bool:

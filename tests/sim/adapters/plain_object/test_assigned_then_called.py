@@ -12,7 +12,10 @@ import pytest
 
 import recorder
 import replayer
+from replayer import Tape
+from sim.adapters import adapt, fields
 from sim.adapters.capture.arguments import places
+from sim.adapters.plain_object.adapter import PlainObjectSimulation
 
 
 class Unit:
@@ -65,6 +68,24 @@ def test_what_an_assignment_replaced_can_be_passed(tmp_path: Path) -> None:
         run.seek(3)
         assert run.subject.kept[0][0] is run.subject.leader
         assert (run.subject.leader.name, run.subject.kept[0][1]) == ("u3", [3])
+
+
+def test_a_call_is_read_as_after_the_assignments_before_it(tmp_path: Path) -> None:
+    """By an extraction of actions, which makes no assignment: the argument is not what the attribute was before."""
+
+    def calls(game: Any) -> None:
+        old, game.leader = game.units[0], Unit("new")
+        game.units = [game.units[1]]
+        game.play(game.leader, old, game.units[0])
+
+    play(tmp_path / "run.tape", calls)
+    with Tape(tmp_path / "run.tape") as tape:
+        inputs = tape.frame(1).inputs
+    simulation = adapt(Game(), fields(step="play"))
+    assert isinstance(simulation, PlainObjectSimulation)
+    method, call = simulation.decoded(inputs)
+    assert (method.name, [one.name for one in call.arguments]) == ("play", ["new", "u0", "u1"])
+    assert simulation.subject.leader is None
 
 
 @pytest.mark.parametrize(

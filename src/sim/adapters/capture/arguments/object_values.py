@@ -61,13 +61,15 @@ class ObjectValues:
         ignored: Collection[str] = (),
         has_changes: bool = False,
         before: Mapping[str, Any] | None = None,
+        now: Mapping[str, Any] | None = None,
     ) -> None:
         """finder: of the classes. subject: the recorded object, whose parts are written by the steps to them.
 
         holder: of what the subject holds. ignored: attributes that are left out, as Class.attribute. has_changes: attributes
         of the subject were assigned from outside since the step before. before: all of them as that step left them; None
-        if they are not known.
+        if they are not known. now: as they are after these assignments, where the subject itself is without them.
         """
+        self._now = now
         self._finder, self._subject, self._holder = finder, subject, holder
         self._ignored, self._has_changes, self._before = ignored, has_changes, before
         self._trees = TreeEncoder(_NoNodes(), finder)
@@ -192,8 +194,10 @@ class ObjectValues:
                 return made
             case ["P", *steps]:
                 taken = [_step(one, decoder) for one in steps]
-                if taken and taken[0][0] == "b":  # An attribute as it was before the assignments from outside.
-                    return value_at((self._before or {})[taken[0][1]], taken[1:])
+                kind = taken[0][0] if taken else ""
+                attributes = self._before if kind == "b" else self._now if kind == "a" else None
+                if attributes is not None or kind == "b":
+                    return value_at((attributes or {})[taken[0][1]], taken[1:])
                 return value_at(self._subject, taken)
             case ["N", str(name), bytes(content)]:
                 return global_value(self._finder, name, content, _InGlobal(self._finder, self._holder))
