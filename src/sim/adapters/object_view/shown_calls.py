@@ -52,9 +52,9 @@ class _Shown:
         if type(tree) is not list:
             return tree
         match tree:
-            case ["t" | "f", *items]:
+            case ["t" | "f", *items] | ["F", _, *items]:
                 return [self.value(item) for item in items]
-            case ["l" | "s", *items] | ["q", _, *items]:
+            case ["l" | "s", *items] | ["q" | "H", _, *items]:
                 return self._list(items)
             case ["d" | "o" | "U", *pairs] | ["e", _, *pairs]:
                 return self._dict([(self.value(key), item) for key, item in zip(pairs[::2], pairs[1::2], strict=True)])

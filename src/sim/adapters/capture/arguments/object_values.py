@@ -20,6 +20,7 @@ from typing import Any, Protocol
 
 from sim.adapters.capture.arguments.global_values import global_form, global_value
 from sim.adapters.capture.arguments.places import Step, leads_to, steps_to, value_at
+from sim.adapters.capture.arguments.set_values import set_form, set_value
 from sim.adapters.capture.graph.attribute_setters import set_attributes
 from sim.adapters.capture.graph.names.classes import ClassFinder
 from sim.adapters.capture.graph.names.python_class import base_of, in_order, make_shell
@@ -150,6 +151,10 @@ class ObjectValues:
             return None
         return lambda one: holder.holds_any({id(one)}) is True
 
+    def elements(self, value: Any, path: str, encoder: ValueEncoder, depth: int) -> Any:
+        """The form of a set or frozenset; None if its sorted elements are enough. Raises NotPlainError."""
+        return set_form(value, path, encoder, depth)
+
     def tree(self, value: Any, path: str, encoder: ValueEncoder, depth: int) -> Any:
         """The form of a mutable value, or of one with mutable ones in it. Raises NotPlainError."""
         cls = type(value)
@@ -186,6 +191,8 @@ class ObjectValues:
                 if not issubclass(cls, tuple):
                     raise TypeError(f"expected a class derived from tuple, got {name}")
                 return tuple.__new__(cls, map(decoder.value, items))
+            case ["H" | "F" as letter, table, *items]:
+                return set_value(letter, table, items, decoder)
             case ["U", *pairs]:
                 return decoder.fill_pairs(Counter(), pairs)
             case ["O", str(name), list(names), *items] if all(isinstance(one, str) for one in names):
