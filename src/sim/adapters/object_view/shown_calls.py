@@ -90,6 +90,8 @@ class _Shown:
 
     def _step(self, kind: str, name: Any) -> str:
         shown = self.value(name)
+        if kind == "n":
+            return f".keys()[{shown!r}]"
         return f".{shown}" if kind in ("a", "b") else f"[{shown!r}]"
 
 

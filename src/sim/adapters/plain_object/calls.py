@@ -24,8 +24,10 @@ import numpy as np
 
 from sim.adapters.capture.values import NotPlainError, OtherValues, decode_value, encode_value
 from sim.adapters.interface.attempts import RAISED
+from sim.adapters.interface.proxy import RecordedProxy
 
 SET = "set"
+_OF_PROXY = "record() returned it in place of an object: pass that object, its .subject"
 _AS_IS = frozenset((float, bool, str, bytes, type(None)))
 _OWNER_BYTES, _OWNER_FACTOR = (
     4096,
@@ -143,9 +145,14 @@ class StepMethod:
             return encode_value(listed, known, others)
         except NotPlainError as error:
             place = error.path.removeprefix("value[0]").removeprefix("value[1]")
-            why = error.why or (
-                "expected numbers, texts, arrays, lists, dicts or sets of them, members of an enum, or objects of classes "
-                "of the recorded object's modules: pass an index, a name or a number in its place"
+            why = (
+                _OF_PROXY
+                if issubclass(type(error.value), RecordedProxy)
+                else error.why
+                or (
+                    "expected numbers, texts, arrays, lists, dicts or sets of them, members of an enum, or objects of classes "
+                    "of the recorded object's modules: pass an index, a name or a number in its place"
+                )
             )
             raise TypeError(
                 f"the call {self.name}(...) cannot be recorded: argument {place} is {type(error.value).__name__}: {why}"

@@ -271,8 +271,8 @@ def _step(plain: Any, decoder: ValueDecoder) -> Step:
     match plain:
         case ["a" | "b" as kind, str(name)]:
             return ("a", name) if kind == "a" else ("b", name)
-        case ["i", int(place)]:
-            return "i", place
+        case ["i" | "n" as kind, int(place)]:
+            return ("i", place) if kind == "i" else ("n", place)
         case ["k", key]:
             return "k", decoder.value(key)
     raise ValueError(f"expected a step to an object, got {str(plain)[:40]}")

@@ -7,16 +7,20 @@ comparison of keys. What only a set, an iterator or a function leads to has no p
 from __future__ import annotations
 
 import gc
+import itertools
 import types
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from sim.adapters.capture.graph.rows import has_slot, object_dict, slot_names, slot_of
 
-Step = tuple[Literal["a", "b", "i", "k"], Any]  # An attribute, now or before a change; the place of an item; a key.
+Step = tuple[
+    Literal["a", "b", "i", "k", "n"], Any
+]  # An attribute, now or before a change; the place of an item; a key; the number of a key.
 _SEQUENCES: tuple[Any, ...] = (list, tuple, deque)
 _NO_WAY = (types.ModuleType, type, types.FunctionType)
+_ATOMS = frozenset((type(None), bool, int, float, str, bytes))  # Keys that lead to nothing.
 _ABSENT = object()
 
 
@@ -127,9 +131,16 @@ def _parts(owner: Any) -> Iterator[tuple[Step, Any]]:
     )
     if isinstance(owner, dict):
         yield from ((("k", key), value) for key, value in dict.items(owner))
+        yield from ((("n", number), key) for number, key in enumerate(_keys(owner)) if type(key) not in _ATOMS)
     for base in _SEQUENCES:
         if isinstance(owner, base):
             yield from ((("i", place), value) for place, value in enumerate(base.__iter__(owner)))
+
+
+def _keys(owner: dict[Any, Any]) -> Iterator[Any]:
+    """The keys in the order that a restore gives them; an OrderedDict has another order of its own."""
+    base: Any = OrderedDict if isinstance(owner, OrderedDict) else dict
+    return iter(base.__iter__(owner))
 
 
 def _part(owner: Any, kind: str, name: Any) -> Any:
@@ -138,6 +149,9 @@ def _part(owner: Any, kind: str, name: Any) -> Any:
         found = dict.get(owner, name, _ABSENT)
         if found is not _ABSENT:
             return found
+    elif kind == "n" and type(name) is int and isinstance(owner, dict):
+        if 0 <= name < dict.__len__(owner):
+            return next(itertools.islice(_keys(owner), name, None))
     elif kind == "i" and type(name) is int:
         for base in _SEQUENCES:
             if isinstance(owner, base):
