@@ -25,7 +25,7 @@ from replayer.search.search_errors import ExpressionError
 from replayer.search.watched_value import ABSENT, AskedValue, watched_value
 from replayer.tape.copied_range import UnfitTapeError
 from replayer.timeline.timeline import Timeline
-from replayer.value_text import plain_text, to_json
+from replayer.value_text import inputs_to_json, plain_text, to_json
 
 INPUTS_SHOWN = 20
 
@@ -128,7 +128,7 @@ def influence_facts(report: InfluenceReport) -> dict[str, Any]:
 
 
 def _facts(one: InfluentialInput) -> dict[str, Any]:
-    return {"tick": one.tick, "item": one.item, "value": to_json(one.value)}
+    return {"tick": one.tick, "item": one.item, "value": inputs_to_json(one.value)}
 
 
 def _plain(value: Any) -> Any:
@@ -161,4 +161,4 @@ def _lines(report: InfluenceReport, lines_max: int) -> list[str]:
 
 
 def _text(one: InfluentialInput) -> str:
-    return f"{place_text(one.tick, one.item)}, {short_text(json.dumps(to_json(one.value), ensure_ascii=False))}"
+    return f"{place_text(one.tick, one.item)}, {short_text(json.dumps(inputs_to_json(one.value), ensure_ascii=False))}"

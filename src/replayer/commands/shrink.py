@@ -27,7 +27,7 @@ from replayer.reshape.pytest_file import ensure_test_name, write_test
 from replayer.search.search_errors import ExpressionError
 from replayer.tape.copied_range import UnfitTapeError
 from replayer.timeline.verify import verify_tape
-from replayer.value_text import plain_text, to_json
+from replayer.value_text import inputs_to_json, plain_text, readable_inputs, to_json
 
 WIDTH = 110  # Of a line, about.
 INPUTS_SHOWN = 20
@@ -146,7 +146,9 @@ def _tell(
     verified = verify_tape(report.path, factory)
     is_desync = verified.first_bad == report.tick and report.is_desync
     if as_json:
-        facts = attrs.asdict(report, recurse=False) | {"inputs": [attrs.asdict(one) for one in report.inputs]}
+        facts = attrs.asdict(report, recurse=False) | {
+            "inputs": [attrs.asdict(one) | {"value": readable_inputs(one.value)} for one in report.inputs]
+        }
         print_json(to_json(facts | {"path": str(report.path), "verified": verified.ok or is_desync}))
     else:
         shown = [*_lines(tape, report, lines)]
@@ -173,7 +175,7 @@ def _lines(tape: Location, report: ShrinkReport, lines_max: int) -> list[str]:
     recorded = f" ({report.recorded_tick:,} in the recording)" if report.recorded_tick != report.tick else ""
     lines = [f"{report.failure}: needs {needed} of {tape}, and comes at tick {report.tick:,}{recorded}"]
     lines += [
-        f"  {place_text(one.tick, one.item)}: {short_text(json.dumps(to_json(one.value), ensure_ascii=False))}"
+        f"  {place_text(one.tick, one.item)}: {short_text(json.dumps(inputs_to_json(one.value), ensure_ascii=False))}"
         for one in report.inputs[:lines_max]
     ]
     if len(report.inputs) > lines_max:

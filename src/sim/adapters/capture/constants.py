@@ -21,6 +21,7 @@ from sim.adapters.capture.compared.first_change import first_change
 from sim.adapters.capture.graph.cells.changed_cells import changed_places
 from sim.adapters.capture.graph.names.classes import ClassFinder
 from sim.adapters.capture.graph.object_graph import ObjectGraph, graph_entries
+from sim.adapters.capture.graph.reach.paths import chain_to
 from sim.adapters.capture.graph.restore_graph import Restoring
 from sim.adapters.capture.graph.unsavable import UnsavableError
 from sim.adapters.capture.values import NotPlainError, decode_state, encode_state, encode_value
@@ -95,6 +96,10 @@ class Constants:
             return False
         self._rest(objects)
         return True
+
+    def leading_to(self, value: Any) -> list[Any]:
+        """The objects that lead from an attribute to one in a container, as the containers were when they were taken."""
+        return (chain_to(self._graph.nodes, value) if self._names else None) or []
 
     def first_change(self, objects: Mapping[str, Any]) -> str | None:
         """The path of the first value that is not as at the last check, or None. The next check is not affected."""

@@ -73,6 +73,9 @@ class OtherValues(Protocol):
     def place(self, value: Any, path: str, encoder: ValueEncoder, depth: int) -> Any:
         """The form of a mutable value that is found again where it is; None for any other."""
 
+    def elements(self, value: Any, path: str, encoder: ValueEncoder, depth: int) -> Any:
+        """The form of a set or frozenset whose elements or whose order need one of their own; None for any other."""
+
     def tree(self, value: Any, path: str, encoder: ValueEncoder, depth: int) -> Any:
         """The form of a value for MessagePack: a list that begins with one of LETTERS. Raises NotPlainError."""
 
@@ -80,7 +83,7 @@ class OtherValues(Protocol):
         """The value of such a form. Raises ValueError, TypeError, LookupError."""
 
 
-LETTERS = "GOPTUV"  # Of the forms that OtherValues writes.
+LETTERS = "FGHNOPTU"  # Of the forms that OtherValues writes.
 
 
 def encode_value(value: Any, known: Mapping[int, str] | None = None, others: OtherValues | None = None) -> bytes:
@@ -96,7 +99,7 @@ def decode_value(data: bytes, known: Mapping[str, Any] | None = None, others: Ot
     """Decode a value of encode_value. known: objects kept elsewhere, by name. Raises ValueError for other bytes."""
     try:
         tree = msgpack.unpackb(data, raw=False, strict_map_key=False)
-        return ValueDecoder(known or {}, others).value(tree)
+        return ValueDecoder(known or {}, others).whole(tree)
     except (*DECODE_ERRORS, AttributeError, LookupError, OverflowError) as error:
         raise ValueError(f"not a captured value: {error}") from None
 
@@ -155,7 +158,8 @@ class ValueEncoder:
         if isinstance(value, np.generic) and _DTYPE_TEXT.fullmatch(value.dtype.newbyteorder("<").str):
             return ["n", *_array_parts(np.asarray(value))]
         if kind is frozenset:
-            return ["f", *self._sorted(value, path, depth)]
+            placed = None if self._others is None else self._others.elements(value, path, self, depth)
+            return placed if placed is not None else ["f", *self._sorted(value, path, depth)]
         if id(value) in self._known:
             return ["k", self._known[id(value)]]
         if id(value) in self._numbers:
@@ -188,7 +192,8 @@ class ValueEncoder:
             return ["e", _NAMES.get(value.default_factory), *self.pairs(value, path, depth)]
         if kind is set:
             self.enter(value)
-            return ["s", *self._sorted(value, path, depth)]
+            placed = None if self._others is None else self._others.elements(value, path, self, depth)
+            return placed if placed is not None else ["s", *self._sorted(value, path, depth)]
         if kind is bytearray:
             self.enter(value)
             return ["b", bytes(value)]
@@ -248,6 +253,18 @@ class ValueDecoder:
     def __init__(self, known: Mapping[str, Any], others: OtherValues | None) -> None:
         self._known, self._others = known, others
         self._made: list[Any] = []
+        self._later: list[Callable[[], object]] = []
+
+    def whole(self, tree: Any) -> Any:
+        """The outermost value, when all that is in it is made. Raises as value does."""
+        made = self.value(tree)
+        for work in self._later:
+            work()
+        return made
+
+    def later(self, work: Callable[[], object]) -> None:
+        """Do this when all objects have their attributes: by these they may hash."""
+        self._later.append(work)
 
     def value(self, tree: Any) -> Any:
         """The value. Raises ValueError, TypeError, LookupError."""
@@ -285,8 +302,8 @@ class ValueDecoder:
                 made = self._made[number] = generator_from_plain(self.value(plain))
                 return made
             case ["s", *items]:
-                made = self.enter(set())
-                made.update(map(self.value, items))
+                made, elements = self.enter(set()), list(map(self.value, items))
+                self.later(lambda: made.update(elements))
                 return made
             case ["f", *items]:
                 return frozenset(map(self.value, items))
@@ -319,9 +336,17 @@ class ValueDecoder:
     def fill_pairs(self, made: dict[Any, Any], pairs: list[Any]) -> dict[Any, Any]:
         """Put keys and values, in turns, into a new dict, which has the next number; return it."""
         self.enter(made)
-        for key, item in zip(pairs[::2], pairs[1::2], strict=True):
-            made[self.value(key)] = self.value(item)
+        items = [(self.value(key), self.value(item)) for key, item in zip(pairs[::2], pairs[1::2], strict=True)]
+        if all(type(key) in _ATOMS for key, _ in items):
+            _put(made, items)
+        else:
+            self.later(lambda: _put(made, items))
         return made
+
+
+def _put(made: dict[Any, Any], items: list[tuple[Any, Any]]) -> None:
+    for key, item in items:  # The update of a Counter would count.
+        made[key] = item  # noqa: PERF403 - see above
 
 
 def _array_from(parts: list[Any]) -> np.ndarray[Any, Any]:

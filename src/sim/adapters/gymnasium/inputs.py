@@ -19,7 +19,8 @@ import numpy as np
 from sim.adapters.capture.values import DEPTH_MAX, NotPlainError, decode_value, encode_value
 
 _AS_IS = frozenset((int, float, bool, str, bytes, type(None)))
-_VALUES: tuple[type, ...] = (int, float, str)
+_PLAIN: dict[type, Any] = {int: int.__int__, float: float.__float__, str: str.__str__}  # None asks the member's value.
+_VALUES = tuple(_PLAIN)
 _NUMBER = re.compile(r"[<|][biuf][1248]")
 
 
@@ -66,18 +67,26 @@ def _encoded(value: Any, what: str) -> bytes:
         raise TypeError(f"{what} cannot be recorded: {error}") from None
 
 
-def _without_enums(value: Any, depth: int = 0) -> Any:
-    """The value with members of enums of numbers and texts, and those in its containers, as these numbers and texts."""
+def _without_enums(value: Any, made: dict[int, Any] | None = None, depth: int = 0) -> Any:
+    """The value with members of enums of numbers and texts, and those in its containers, as these numbers and texts.
+
+    made: what containers became so far, by their identities; one that leads to itself stays as it is.
+    """
     if isinstance(value, enum.Enum) and isinstance(value, _VALUES):
-        return next(base(value.value) for base in _VALUES if isinstance(value, base))
+        return next(plain(value) for base, plain in _PLAIN.items() if isinstance(value, base))
     kind = type(value)
     if kind not in (dict, list, tuple) or depth > DEPTH_MAX:
         return value
-    if kind is dict:
-        parts = {key: _without_enums(one, depth + 1) for key, one in value.items()}
-        return parts if any(one is not value[key] for key, one in parts.items()) else value
-    items = [_without_enums(one, depth + 1) for one in value]
-    return kind(items) if any(one is not before for one, before in zip(items, value, strict=True)) else value
+    made = {} if made is None else made
+    if id(value) in made:
+        return made[id(value)]
+    made[id(value)] = value
+    parts = [part for item in value.items() for part in item] if kind is dict else list(value)
+    plain_parts = [_without_enums(one, made, depth + 1) for one in parts]
+    if any(one is not before for one, before in zip(plain_parts, parts, strict=True)):
+        pairs = zip(plain_parts[::2], plain_parts[1::2], strict=True) if kind is dict else None
+        made[id(value)] = kind(plain_parts) if pairs is None else dict(pairs)
+    return made[id(value)]
 
 
 def passed_on(arguments: dict[str, Any]) -> dict[str, Any]:

@@ -57,9 +57,9 @@ class _Shown:
         if type(tree) is not list:
             return tree
         match tree:
-            case ["t" | "f", *items]:
+            case ["t" | "f", *items] | ["F", _, *items]:
                 return [self.value(item) for item in items]
-            case ["l" | "s", *items] | ["q", _, *items]:
+            case ["l" | "s", *items] | ["q" | "H", _, *items]:
                 return self._list(items)
             case ["d" | "o" | "U", *pairs] | ["e", _, *pairs]:
                 return self._dict([(self.value(key), item) for key, item in zip(pairs[::2], pairs[1::2], strict=True)])
@@ -67,10 +67,10 @@ class _Shown:
                 return self._made[number]
             case ["k", str(name)]:
                 return name
-            case ["V", str(name)]:
-                return name.rpartition(":")[2]
             case ["P", *steps]:
                 return "".join(self._step(*step) for step in steps).removeprefix(".") or "the recorded object"
+            case ["N", str(name), *_]:
+                return last_name(name)
             case ["T", str(name), *items]:
                 return {last_name(name): [self.value(item) for item in items]}
             case ["O", str(name), list(names), *items]:
@@ -95,7 +95,9 @@ class _Shown:
 
     def _step(self, kind: str, name: Any) -> str:
         shown = self.value(name)
-        return f".{shown}" if kind == "a" else f"[{shown!r}]"
+        if kind == "n":
+            return f".keys()[{shown!r}]"
+        return f".{shown}" if kind in ("a", "b") else f"[{shown!r}]"
 
 
 def _immutable(tree: Any) -> Any:

@@ -140,10 +140,6 @@ class PlainObjectSimulation(KeepsItsAttempts, ProvedSimulation):
         )
         self._captured.ensure_all_known(name)
         self.state: State = self._captured.state
-        self._values_of: object = (
-            None  # What the calls without changes since the last step are written by, and for what.
-        )
-        self._values: ObjectValues
 
     @property
     def trial_inputs(self) -> Callable[[int], Callable[[], Any]] | None:
@@ -183,9 +179,11 @@ class PlainObjectSimulation(KeepsItsAttempts, ProvedSimulation):
             step, arguments, keywords = self.pending
         else:
             method, known = self.method_of(inputs), self._known_of(inputs)
-            for change in method.decode_changes(inputs, known, self.values_of_calls):
+            changes = method.decode_changes(inputs, known, self.values_of_calls)
+            before = dict(vars(self.subject)) if changes else None
+            for change in changes:
                 _change(self.subject, change)
-            call = method.decode(inputs, known, self.values_of_calls)
+            call = method.decode(inputs, known, lambda: self.values_of_calls(before=before))
             step, arguments, keywords = getattr(self.subject, method.name), call.arguments, dict(call.keywords)
         self._ensure_same_class()
         self.is_stepping = True
@@ -201,9 +199,19 @@ class PlainObjectSimulation(KeepsItsAttempts, ProvedSimulation):
         return next((other for other in self.others.values() if other.key in inputs), self.method)
 
     def decoded(self, inputs: Any) -> tuple[StepMethod, StepCall]:
-        """The method that these inputs call, and its call. Raises ValueError for a damaged one."""
-        method = self.method_of(inputs)
-        return method, method.decode(inputs, self._known_of(inputs), self.values_of_calls)
+        """The method that these inputs call, and its call, without the changes before it, which are not made either.
+
+        Raises ValueError for a damaged one.
+        """
+        method, known = self.method_of(inputs), self._known_of(inputs)
+        before = dict(vars(self.subject))
+        now = dict(before)
+        for kind, name, *values in method.decode_changes(inputs, known, self.values_of_calls):
+            if kind == "set":
+                now[name] = values[0]
+            elif kind == "del":
+                now.pop(name, None)
+        return method, method.decode(inputs, known, lambda: self.values_of_calls(before=before, now=now))
 
     def _known_of(self, inputs: Any) -> dict[str, Any]:
         return self.known() if type(inputs) is dict else {}
@@ -233,14 +241,24 @@ class PlainObjectSimulation(KeepsItsAttempts, ProvedSimulation):
             if isinstance(value, list | dict | set | np.ndarray)
         }
 
-    def values_of_calls(self, *, has_changes: bool = False, before: Mapping[str, Any] | None = None) -> ObjectValues:
-        """Write and make the objects in a call. has_changes, before: what was assigned since the last step; see ObjectValues."""
+    def values_of_calls(
+        self,
+        *,
+        has_changes: bool = False,
+        before: Mapping[str, Any] | None = None,
+        now: Mapping[str, Any] | None = None,
+    ) -> ObjectValues:
+        """Write and make the objects in a call. has_changes, before, now: what was assigned since the last step; see ObjectValues."""
         held = self._captured.held
-        if has_changes:
-            return ObjectValues(held.finder, self.subject, held, ignored=self._ignored, has_changes=True, before=before)
-        if self._values_of is not held:
-            self._values_of, self._values = held, ObjectValues(held.finder, self.subject, held, ignored=self._ignored)
-        return self._values
+        return ObjectValues(
+            held.finder,
+            self.subject,
+            held,
+            ignored=self._ignored,
+            has_changes=has_changes,
+            before=before,
+            now=now,
+        )
 
     def is_ignored(self, name: str) -> bool:
         """Return True for an attribute that no step reads."""

@@ -24,9 +24,15 @@ import numpy as np
 
 from sim.adapters.capture.values import NotPlainError, OtherValues, decode_value, encode_value
 from sim.adapters.interface.attempts import RAISED
+from sim.adapters.interface.proxy import RecordedProxy
 
 SET = "set"
+_OF_PROXY = "record() returned it in place of an object: pass that object, its .subject"
 _AS_IS = frozenset((float, bool, str, bytes, type(None)))
+_OWNER_BYTES, _OWNER_FACTOR = (
+    4096,
+    4,
+)  # A larger owner of a view is not written: each row of a table would write all of it.
 _INT_MIN, _INT_MAX = -(1 << 63), (1 << 64) - 1
 
 Change = tuple[Any, ...]  # ("set", name, value), ("del", name), ("setitem", key, value) or ("delitem", key).
@@ -139,9 +145,14 @@ class StepMethod:
             return encode_value(listed, known, others)
         except NotPlainError as error:
             place = error.path.removeprefix("value[0]").removeprefix("value[1]")
-            why = error.why or (
-                "expected numbers, texts, arrays, lists, dicts or sets of them, members of an enum, or objects of classes "
-                "of the recorded object's modules: pass an index, a name or a number in its place"
+            why = (
+                _OF_PROXY
+                if issubclass(type(error.value), RecordedProxy)
+                else error.why
+                or (
+                    "expected numbers, texts, arrays, lists, dicts or sets of them, members of an enum, or objects of classes "
+                    "of the recorded object's modules: pass an index, a name or a number in its place"
+                )
             )
             raise TypeError(
                 f"the call {self.name}(...) cannot be recorded: argument {place} is {type(error.value).__name__}: {why}"
@@ -162,7 +173,10 @@ def _is_exact(value: Any, seen: set[int]) -> bool:
         return True
     if kind is np.ndarray:
         is_plain = value.dtype.kind in "biufc" and value.dtype.isnative and value.flags.c_contiguous
-        return bool(is_plain) and not _was_seen(value, seen)
+        owner = _owner_of(value)
+        if owner is not value and owner.nbytes <= max(_OWNER_BYTES, _OWNER_FACTOR * value.nbytes):
+            return False  # A view that the object keeps is captured with its owner, so a replay needs that.
+        return bool(is_plain) and not _was_seen(owner, seen)  # Views of one array share its memory.
     if isinstance(value, np.generic):
         return value.dtype.kind in "biufc" and value.dtype.isnative
     if kind is list:
@@ -171,6 +185,13 @@ def _is_exact(value: Any, seen: set[int]) -> bool:
         keys = all(type(key) is str or type(key) is int for key in value)
         return keys and not _was_seen(value, seen) and all(_is_exact(item, seen) for item in value.values())
     return False
+
+
+def _owner_of(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The array whose memory this one is; the array itself, if it is no view."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
 
 
 def is_index(value: Any) -> bool:

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from sim.adapters.capture.captured_state import CapturedWarning
 from sim.adapters.capture.values import NotPlainError, decode_value, encode_value, is_immutable
-from sim.adapters.interface.proxy import RecordedProxy
+from sim.adapters.interface.proxy import RecordedProxy, subject_of_proxy
 from sim.adapters.plain_object.calls import CallValues, Change, StepCall, StepMethod, is_index
 from sim.adapters.plain_object.divert import divert, function_of, only_parameters
 from sim.user_warning import warn_user
@@ -125,6 +125,11 @@ class ObjectRecording:
 
     def _record(self, name: str, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         simulation = self._simulation
+        if arguments or keywords:
+            arguments, keywords = (
+                tuple(map(self._own, arguments)),
+                {key: self._own(one) for key, one in keywords.items()},
+            )
         if name in self._parameters:
             self._parameters[name](*arguments, **keywords)
         if self._changes or name in simulation.others:
@@ -142,6 +147,11 @@ class ObjectRecording:
             return self._tape.step(inputs)
         finally:
             simulation.pending = None
+
+    def _own(self, value: Any) -> Any:
+        """The object itself for its proxy as an argument: a replay has no proxy. Any other value as it is."""
+        is_own = issubclass(type(value), RecordedProxy) and subject_of_proxy(value) is self.subject
+        return self.subject if is_own else value
 
     def _record_changes(self, name: str, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         """Make a call with the changes since the last one as a part of its inputs."""

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
@@ -27,6 +27,7 @@ import replayer  # noqa: E402
 from recorder.factory_spec import load_factory  # noqa: E402
 from replayer.playback.make_simulation import UnfitSimulationError  # noqa: E402
 from sim.adapters import NotCapturedError, adapt  # noqa: E402
+from sim.adapters.gymnasium.inputs import decode_call, encode_action  # noqa: E402
 from sim.kernel.registry import UnknownWorldError  # noqa: E402
 
 import environments as zoo  # noqa: E402
@@ -244,6 +245,36 @@ class Word(enum.StrEnum):
     """Actions that are texts."""
 
     GO = "go"
+
+
+class Label(int, enum.Enum):
+    """Numbers whose values, as the enum has them, are texts."""
+
+    def __new__(cls, number: int, label: str) -> Self:
+        made = int.__new__(cls, number)
+        made._value_ = label
+        return made
+
+    LEFT = (0, "left")
+    RIGHT = (1, "right")
+
+
+def test_the_number_of_a_member_counts_and_what_is_shared_stays_shared() -> None:
+    """Not the value of the member, which may be anything; keys, too. A list that leads to itself is no endless walk."""
+    assert encode_action(Label.RIGHT) == 1
+    pair = [Label.LEFT, Label.RIGHT]
+    _, (one, other, named) = decode_call(encode_action([pair, pair, {Word.GO: Label.RIGHT}]))
+    assert (one, one is other, named) == ([0, 1], True, {"go": 1})
+    assert [type(key) for key in named] == [str]
+    endless: list[Any] = []
+    endless += [endless] * 3
+    _, again = decode_call(encode_action(endless))
+    assert all(item is again for item in again)
+    deep: Any = Label.LEFT
+    for _ in range(2000):
+        deep = [deep]
+    with pytest.raises(TypeError, match="the action cannot be recorded"):
+        encode_action(deep)
 
 
 @pytest.mark.parametrize(

@@ -41,11 +41,15 @@ class Unit:
     target: Any = None
 
 
+LAND = Unit("land")
+
+
 class Game:
     """Keeps what it is called with."""
 
     def __init__(self) -> None:
         self.units = [Unit("a"), Unit("b")]
+        self.ranks = {Unit("d"): 1}
         self.teams = {"red": [self.units[0]], ("blue", Kind.FOOT): Unit("c")}
 
     def play(self, *arguments: Any, **keywords: Any) -> None:
@@ -73,6 +77,8 @@ def calls(game: Any) -> list[tuple[tuple[Any, ...], dict[str, Any], Any]]:
         ((tuple_list, tuple_list[0]), {}, [[[[1, "x"]], "a list above"], {}]),
         ((collections.Counter("ab"), {(1, 2): {3}}), {}, [[{"a": 1, "b": 1}, {"[1, 2]": [3]}], {}]),
         ((np.zeros(2), (2**70,), np.int8(3)), {}, [[[0.0, 0.0], [2**70], 3], {}]),
+        ((LAND, {8, 0}, frozenset([8, 0])), {}, [["LAND", [8, 0], [8, 0]], {}]),
+        ((next(iter(game.ranks)), game.ranks), {}, [["ranks.keys()[0]", "ranks"], {}]),
         ((np.random.default_rng(1), bytearray(b"ab")), {}, [["a random generator", "6162"], {}]),
     ]
 

@@ -93,6 +93,9 @@ class Game:
         self.camp = Slotted(1, [self.units[5], (self.units[4],)])
         self.grid, self.rng, self.random = np.zeros((3, 4)), np.random.default_rng(3), random.Random(3)
         self.guards = {self.units[0]}
+        self.posts = {Unit("k0"): [0], "k": [1], Unit("k1"): [2]}
+        self.ranks = collections.OrderedDict.fromkeys(map(Unit, "abc"))
+        self.ranks.move_to_end(next(iter(self.ranks)))
         self.leader: Any = self.units[0]
         self.kept: list[Any] = []
 
@@ -154,6 +157,9 @@ PARTS: dict[str, Callable[[Any], Any]] = {
     "in a slot": lambda game: game.camp.inner,
     "an object without a dict": lambda game: game.camp,
     "in a tuple": lambda game: game.camp.inner[1][0],
+    "a key": lambda game: list(game.posts)[2],
+    "under a key that is an object": lambda game: list(game.posts.values())[2],
+    "a key that was moved": lambda game: list(game.ranks)[2],
     "an attribute": lambda game: game.leader,
     "the object itself": lambda game: game.leader and game,
     "an array": lambda game: game.grid,
@@ -377,6 +383,26 @@ def test_what_cannot_be_recorded_is_refused_before_the_call(
             value.close()
     with Tape(tmp_path / "run.tape") as tape:
         assert tape.last_tick == before + 1
+
+
+def test_what_record_returned_stands_for_the_object(tmp_path: Path) -> None:
+    """As an argument it is the object itself, live and in a replay; inside of others it is refused with what to pass."""
+
+    def calls(game: Any) -> None:
+        game.play(game, key=game)
+        assert all(one is game.subject for one in (*game.kept[0][0], *game.kept[0][1].values()))
+        with pytest.raises(
+            TypeError, match=r"argument \[0\]\[0\] is RecordedGame: record\(\) returned it .*its \.subject$"
+        ):
+            game.play([game])
+        game.play([game.subject])
+
+    play(tmp_path / "run.tape", calls)
+    with replayer.open(tmp_path / "run.tape", world=Game) as run:
+        run.seek(2)
+        ((one,), named), ((again,), _) = run.subject.kept
+        assert one is named["key"] is again[0] is run.subject
+        assert run.verify().ok
 
 
 def test_what_was_assigned_can_be_passed(tmp_path: Path) -> None:

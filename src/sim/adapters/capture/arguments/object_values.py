@@ -7,20 +7,24 @@ Forms, besides those of values.py:
     ["U", key, count, ...]             a Counter
     ["O", class, [names], value, ...]  a new object, by its attributes; none of its code runs when it is made again
     ["P", ["a", name], ["i", 3], ...]  an object that the recorded one holds, by the steps to it (places.py)
-    ["V", name]                        an object that a variable of a module refers to
+    ["P", ["b", name], ...]            the same, by an attribute as it was before the assignments from outside
+    ["N", name, bytes]                 an object of a module, by its name there, with what it holds (global_values.py)
+    ["N", name]                        the same, inside such an object
 """
 
 from __future__ import annotations
 
 from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Protocol
 
+from sim.adapters.capture.arguments.global_values import global_form, global_value
 from sim.adapters.capture.arguments.places import Step, leads_to, steps_to, value_at
+from sim.adapters.capture.arguments.set_values import set_form, set_value
 from sim.adapters.capture.graph.attribute_setters import set_attributes
 from sim.adapters.capture.graph.names.classes import ClassFinder
 from sim.adapters.capture.graph.names.python_class import base_of, in_order, make_shell
-from sim.adapters.capture.graph.rows import names_of, read_slowly
+from sim.adapters.capture.graph.rows import names_of, object_dict, read_slowly
 from sim.adapters.capture.graph.unsavable import UnsavableError
 from sim.adapters.capture.graph.values.trees import TreeDecoder, TreeEncoder, pack, unpack
 from sim.adapters.capture.rng_state import is_generator
@@ -33,14 +37,14 @@ _ADVICE = "pass an index, a name or a number in its place"
 class Holder(Protocol):
     """What the recorded object holds, as it was captured last."""
 
-    def name_of(self, value: Any) -> str | None:
-        """The name by which a module or class refers to a mutable value now; None for any other."""
-
-    def may_name_any(self, addresses: set[int]) -> bool:
-        """Return True if name_of may have a name for a value with one of these identities."""
-
     def holds_any(self, addresses: set[int]) -> bool | None:
         """Return True for the identity of a mutable value in the object, or several of them, None if that is not known."""
+
+    def may_name_any(self, addresses: set[int]) -> bool:
+        """Return True if a module or class may refer to an object with any of these identities by a name."""
+
+    def name_of(self, value: Any) -> str | None:
+        """The name by which a module or class refers to an object now; None without one."""
 
     def leading_to(self, value: Any) -> list[Any]:
         """Objects that lead from the object's attributes to a mutable value in it, as far as they are known."""
@@ -58,13 +62,15 @@ class ObjectValues:
         ignored: Collection[str] = (),
         has_changes: bool = False,
         before: Mapping[str, Any] | None = None,
+        now: Mapping[str, Any] | None = None,
     ) -> None:
         """finder: of the classes. subject: the recorded object, whose parts are written by the steps to them.
 
         holder: of what the subject holds. ignored: attributes that are left out, as Class.attribute. has_changes: attributes
         of the subject were assigned from outside since the step before. before: all of them as that step left them; None
-        if they are not known.
+        if they are not known. now: as they are after these assignments, where the subject itself is without them.
         """
+        self._now = now
         self._finder, self._subject, self._holder = finder, subject, holder
         self._ignored, self._has_changes, self._before = ignored, has_changes, before
         self._trees = TreeEncoder(_NoNodes(), finder)
@@ -78,13 +84,15 @@ class ObjectValues:
     # --- to forms
 
     def hold_any(self, addresses: set[int]) -> bool:
-        """Return True if the subject, or a variable of a module, may hold a mutable value with one of these identities now."""
+        """Return True if the subject holds any mutable value with one of these identities now, or a module may name one."""
         if self._holder is None:
             return False
         if self._holder.may_name_any(addresses):
             return True
         held = self._holder.holds_any(addresses)
-        return leads_to(self._subject, addresses) if held is None or (not held and self._has_changes) else held
+        if held is None:
+            return leads_to(self._subject, addresses)
+        return held or (self._has_changes and leads_to(self._subject, addresses, self._before, self._stops_at()))
 
     def place(self, value: Any, path: str, encoder: ValueEncoder, depth: int) -> Any:
         """The form of an immutable value, or the steps to a part of the subject; None for any other value.
@@ -101,24 +109,51 @@ class ObjectValues:
                 raise NotPlainError(path, value, str(error)) from None
         if self._holder is None or isinstance(value, tuple):
             return None
-        name = self._holder.name_of(value)
-        if name is not None:
-            return ["V", name]
         try:
             steps = self._steps_to(value, self._holder, is_container=is_container)
         except UnsavableError as error:
             raise NotPlainError(path, value, str(error)) from None
-        return None if steps is None else ["P", *([kind, encoder.tree(one, path, depth + 1)] for kind, one in steps)]
+        if steps is not None:
+            return ["P", *([kind, encoder.tree(one, path, depth + 1)] for kind, one in steps)]
+        name = self._holder.name_of(value)
+        return None if name is None else global_form(name, value, path, _InGlobal(self._finder, self._holder))
 
     def _steps_to(self, value: Any, holder: Holder, *, is_container: bool) -> list[Step] | None:  # noqa: ARG002 - see below
         """The steps to a value that the subject holds; None for one that is to be written whole. Raises UnsavableError."""
         held = value is self._subject or holder.holds_any({id(value)})
-        if held is False and not self._has_changes:
-            return None
-        steps = steps_to(self._subject, value, holder.leading_to(value) if held else [])
-        if steps is None and (held or leads_to(self._subject, {id(value)})):
+        if held is False:
+            # Only what was assigned just now may lead to it.
+            stops_at = self._stops_at()
+            if not self._has_changes or not leads_to(self._subject, {id(value)}, self._before, stops_at):
+                return None
+            steps = steps_to(self._subject, value, stops_at=stops_at)
+        else:
+            steps = steps_to(self._subject, value, holder.leading_to(value) if held else [], self._before)
+            if steps is not None and self._before is not None:
+                steps = self._from_before(steps, self._before)
+            elif steps is None and held is None:
+                steps = steps_to(self._subject, value)
+        if steps is None and (held is not None or leads_to(self._subject, {id(value)})):
             raise UnsavableError("no attributes, items and keys of the recorded object lead to it", _ADVICE)
         return steps
+
+    def _from_before(self, steps: list[Step], before: Mapping[str, Any]) -> list[Step]:
+        """The steps from an attribute as it was before the changes, if it is another value now."""
+        if not steps or steps[0][0] != "a":
+            return steps
+        name = steps[0][1]
+        return steps if object_dict(self._subject).get(name) is before[name] else [("b", name), *steps[1:]]
+
+    def _stops_at(self) -> Callable[[Any], bool] | None:
+        """True for what the subject held at the last step: nothing new is in it. None if that is not known."""
+        holder = self._holder
+        if holder is None or self._before is None:
+            return None
+        return lambda one: holder.holds_any({id(one)}) is True
+
+    def elements(self, value: Any, path: str, encoder: ValueEncoder, depth: int) -> Any:
+        """The form of a set or frozenset; None if its sorted elements are enough. Raises NotPlainError."""
+        return set_form(value, path, encoder, depth)
 
     def tree(self, value: Any, path: str, encoder: ValueEncoder, depth: int) -> Any:
         """The form of a mutable value, or of one with mutable ones in it. Raises NotPlainError."""
@@ -156,16 +191,23 @@ class ObjectValues:
                 if not issubclass(cls, tuple):
                     raise TypeError(f"expected a class derived from tuple, got {name}")
                 return tuple.__new__(cls, map(decoder.value, items))
+            case ["H" | "F" as letter, table, *items]:
+                return set_value(letter, table, items, decoder)
             case ["U", *pairs]:
                 return decoder.fill_pairs(Counter(), pairs)
             case ["O", str(name), list(names), *items] if all(isinstance(one, str) for one in names):
                 made = decoder.enter(make_shell(self._finder.find(name)))
                 set_attributes(made, names, [decoder.value(item) for item in items])
                 return made
-            case ["V", str(name)]:
-                return self._finder.find_global(name)
             case ["P", *steps]:
-                return value_at(self._subject, [_step(one, decoder) for one in steps])
+                taken = [_step(one, decoder) for one in steps]
+                kind = taken[0][0] if taken else ""
+                attributes = self._before if kind == "b" else self._now if kind == "a" else None
+                if attributes is not None or kind == "b":
+                    return value_at((attributes or {})[taken[0][1]], taken[1:])
+                return value_at(self._subject, taken)
+            case ["N", str(name), bytes(content)]:
+                return global_value(self._finder, name, content, _InGlobal(self._finder, self._holder))
         raise ValueError(f"expected a value of a call, got {str(tree)[:40]}")
 
 
@@ -183,6 +225,25 @@ class _OfChanges(ObjectValues):
         if steps is None:
             raise UnsavableError("what leads to it may have been assigned from outside since the last step", _ADVICE)
         return steps
+
+
+class _InGlobal(ObjectValues):
+    """Of what an object of a module holds: others of modules by their names alone, and nothing of the recorded object."""
+
+    def __init__(self, finder: ClassFinder, names: Holder | None) -> None:
+        """names: gives the names of objects of modules."""
+        super().__init__(finder)
+        self._names = names
+
+    def place(self, value: Any, path: str, encoder: ValueEncoder, depth: int) -> Any:
+        name = None if depth == 0 or self._names is None else self._names.name_of(value)
+        return super().place(value, path, encoder, depth) if name is None else ["N", name]
+
+    def value(self, tree: list[Any], decoder: ValueDecoder) -> Any:
+        match tree:
+            case ["N", str(name)]:
+                return self._finder.find_global(name)
+        return super().value(tree, decoder)
 
 
 class _NodeMetError(Exception):
@@ -208,10 +269,10 @@ def _no_node(number: int) -> Any:
 
 def _step(plain: Any, decoder: ValueDecoder) -> Step:
     match plain:
-        case ["a", str(name)]:
-            return "a", name
-        case ["i", int(place)]:
-            return "i", place
+        case ["a" | "b" as kind, str(name)]:
+            return ("a", name) if kind == "a" else ("b", name)
+        case ["i" | "n" as kind, int(place)]:
+            return ("i", place) if kind == "i" else ("n", place)
         case ["k", key]:
             return "k", decoder.value(key)
     raise ValueError(f"expected a step to an object, got {str(plain)[:40]}")

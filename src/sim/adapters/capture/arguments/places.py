@@ -7,16 +7,20 @@ comparison of keys. What only a set, an iterator or a function leads to has no p
 from __future__ import annotations
 
 import gc
+import itertools
 import types
-from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from sim.adapters.capture.graph.rows import has_slot, object_dict, slot_names, slot_of
 
-Step = tuple[Literal["a", "i", "k"], Any]  # The name of an attribute, the place of an item, or a key.
+Step = tuple[
+    Literal["a", "b", "i", "k", "n"], Any
+]  # An attribute, now or before a change; the place of an item; a key; the number of a key.
 _SEQUENCES: tuple[Any, ...] = (list, tuple, deque)
 _NO_WAY = (types.ModuleType, type, types.FunctionType)
+_ATOMS = frozenset((type(None), bool, int, float, str, bytes))  # Keys that lead to nothing.
 _ABSENT = object()
 
 
@@ -28,12 +32,16 @@ def value_at(owner: Any, steps: Sequence[Step]) -> Any:
 
 
 def steps_to(
-    subject: Any, wanted: Any, leading: Sequence[Any] = (), before: Mapping[str, Any] | None = None
+    subject: Any,
+    wanted: Any,
+    leading: Sequence[Any] = (),
+    before: Mapping[str, Any] | None = None,
+    stops_at: Callable[[Any], bool] | None = None,
 ) -> list[Step] | None:
     """The steps from an object to a mutable one, as the objects are now; None if none lead there.
 
     leading: mutable objects that probably lead to it, in their order; else everything is searched. before: attributes of
-    the subject, if these count in place of those that it has now.
+    the subject, if these count in place of those that it has now. stops_at: True for what surely does not lead to it.
     """
     owner, steps = subject, list[Step]()
     for one in (*leading, wanted):
@@ -41,18 +49,29 @@ def steps_to(
             continue
         more = _steps_within(owner, one) if steps else _steps_in(_parts_before(subject, before), one)
         if more is None:
-            return _search(subject, wanted, before)
+            return _search(subject, wanted, before, stops_at)
         owner, steps = one, steps + more
     return steps
 
 
-def leads_to(subject: Any, addresses: set[int]) -> bool:
-    """Return True if an object leads to one with any of these identities, but by weak references, modules, classes, functions."""
-    waiting: list[Any] = [part for _, part in _parts(subject)]
+def leads_to(
+    subject: Any,
+    addresses: set[int],
+    before: Mapping[str, Any] | None = None,
+    stops_at: Callable[[Any], bool] | None = None,
+) -> bool:
+    """Return True if an object leads to one with any of these identities, but by weak references, modules, classes, functions.
+
+    before: only what is not in these attributes counts. stops_at: as of steps_to.
+    """
+    parts = ((name, part) for (kind, name), part in _parts(subject) if kind == "a" or before is None)
+    waiting: list[Any] = [part for name, part in parts if before is None or before.get(name, _ABSENT) is not part]
     seen = {id(subject), *map(id, waiting)}
     while waiting:
         if any(id(one) in addresses for one in waiting):
             return True
+        if stops_at is not None:
+            waiting = [one for one in waiting if not stops_at(one)]
         found = [one for one in gc.get_referents(*waiting) if not isinstance(one, _NO_WAY)]
         waiting = list({id(one): one for one in found if id(one) not in seen}.values())
         seen.update(map(id, waiting))
@@ -63,7 +82,9 @@ def _parts_before(subject: Any, before: Mapping[str, Any] | None) -> Iterator[tu
     return _parts(subject) if before is None else ((("a", name), value) for name, value in before.items())
 
 
-def _search(subject: Any, wanted: Any, before: Mapping[str, Any] | None) -> list[Step] | None:
+def _search(
+    subject: Any, wanted: Any, before: Mapping[str, Any] | None, stops_at: Callable[[Any], bool] | None
+) -> list[Step] | None:
     """Breadth first, so that the steps are the fewest."""
     waiting: deque[tuple[Any, list[Step]]] = deque([(subject, [])])
     seen = {id(subject)}
@@ -74,7 +95,8 @@ def _search(subject: Any, wanted: Any, before: Mapping[str, Any] | None) -> list
                 return [*steps, step]
             if id(part) not in seen and _may_lead_on(part):
                 seen.add(id(part))
-                waiting.append((part, [*steps, step]))
+                if stops_at is None or not stops_at(part):
+                    waiting.append((part, [*steps, step]))
     return None
 
 
@@ -109,9 +131,16 @@ def _parts(owner: Any) -> Iterator[tuple[Step, Any]]:
     )
     if isinstance(owner, dict):
         yield from ((("k", key), value) for key, value in dict.items(owner))
+        yield from ((("n", number), key) for number, key in enumerate(_keys(owner)) if type(key) not in _ATOMS)
     for base in _SEQUENCES:
         if isinstance(owner, base):
             yield from ((("i", place), value) for place, value in enumerate(base.__iter__(owner)))
+
+
+def _keys(owner: dict[Any, Any]) -> Iterator[Any]:
+    """The keys in the order that a restore gives them; an OrderedDict has another order of its own."""
+    base: Any = OrderedDict if isinstance(owner, OrderedDict) else dict
+    return iter(base.__iter__(owner))
 
 
 def _part(owner: Any, kind: str, name: Any) -> Any:
@@ -120,6 +149,9 @@ def _part(owner: Any, kind: str, name: Any) -> Any:
         found = dict.get(owner, name, _ABSENT)
         if found is not _ABSENT:
             return found
+    elif kind == "n" and type(name) is int and isinstance(owner, dict):
+        if 0 <= name < dict.__len__(owner):
+            return next(itertools.islice(_keys(owner), name, None))
     elif kind == "i" and type(name) is int:
         for base in _SEQUENCES:
             if isinstance(owner, base):

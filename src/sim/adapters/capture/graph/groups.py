@@ -121,6 +121,10 @@ class Groups:
         is_named = name is not None and (id(value) in self.stand_ins or self._finder.refers_to(name, value))
         return name if is_named else None
 
+    def has_class(self, cls: type) -> bool:
+        """Return True if the names around a class are among the global ones."""
+        return cls in self._of_class
+
     def forget_found(self) -> None:
         """Look each class up again: a step may have replaced it in its module."""
         self._found.clear()
