@@ -65,6 +65,10 @@ class Unit:
     hp: float = 10.0
     target: Unit | None = None
 
+    def show(self) -> Any:
+        """A picture that no step reads."""
+        return self.view  # type: ignore[attr-defined]
+
 
 @dataclasses.dataclass(frozen=True)
 class Order:
@@ -383,6 +387,23 @@ def test_what_cannot_be_recorded_is_refused_before_the_call(
             value.close()
     with Tape(tmp_path / "run.tape") as tape:
         assert tape.last_tick == before + 1
+
+
+class Knight(Unit):
+    """A kind of unit."""
+
+
+def test_what_is_left_out_of_a_class_is_left_out_of_its_subclasses(tmp_path: Path) -> None:
+    """As in what the object holds: a view cannot be saved, and no step reads it."""
+    left_out = {"ignore": ["Unit.view"]}
+    with recorder.record(Game(), tmp_path / "run.tape", step="play", quiet=True, trial_ms=0, **left_out) as game:
+        knight = Knight("k")
+        vars(knight)["view"] = lambda: 1
+        game.play(knight)
+    with replayer.open(tmp_path / "run.tape", world=Game) as run:
+        assert run.verify().ok
+        run.seek(1)
+        assert vars(run.subject.kept[0][0][0]).keys() == {"name", "kind", "hp", "target"}
 
 
 def test_what_record_returned_stands_for_the_object(tmp_path: Path) -> None:

@@ -174,7 +174,9 @@ class ObjectValues:
     def _object(self, value: Any, path: str, encoder: ValueEncoder, depth: int) -> Any:
         cls = type(value)
         name = self._finder.name_of(cls)
-        attributes = in_order(cls, [one for one in names_of(value) if f"{cls.__name__}.{one}" not in self._ignored])
+        ignored = {f"{kind.__name__}.{one}" for kind in cls.__mro__ for one in names_of(value)} & set(self._ignored)
+        left_out = {one.rpartition(".")[2] for one in ignored}
+        attributes = in_order(cls, [one for one in names_of(value) if one not in left_out])
         encoder.enter(value)
         parts = zip(attributes, read_slowly(value, attributes), strict=True)
         return ["O", name, attributes, *(encoder.tree(part, f"{path}.{one}", depth + 1) for one, part in parts)]
