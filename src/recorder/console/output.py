@@ -5,7 +5,6 @@ While a command runs with --json, stdout is for its result alone: what a simulat
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -13,6 +12,7 @@ from contextlib import contextmanager, redirect_stdout
 from contextvars import ContextVar
 from typing import Any, TextIO
 
+from recorder.json_text import json_text
 from recorder.visible_text import print_visible
 
 _RESULTS: ContextVar[TextIO | None] = ContextVar("the stream of results", default=None)
@@ -41,7 +41,7 @@ def print_result(line: str) -> None:
 
 def print_json(facts: Any, default: Callable[[Any], Any] | None = None) -> None:
     """Print a command's result as JSON on stdout. default: see json.dumps."""
-    print_result(json.dumps(facts, indent=1, default=default).replace("\x7f", "\\u007f"))  # json leaves DEL.
+    print_result(json_text(facts, indent=1, default=default))
 
 
 def say(line: str) -> None:

@@ -16,11 +16,13 @@ from recorder.console.argument_types import NotNegative, Positive
 from recorder.console.engine_option import EngineOption, engine_arguments
 from recorder.console.output import print_json
 from recorder.console.progress import progress_bar
+from recorder.errors import RecordingError
 from recorder.exit_codes import UsageError
+from recorder.location.tape_location import Location
 from recorder.location.tape_url import shown_url
 from recorder.processes.pool import processor_count
 from recorder.storage.os_errors import reading
-from recorder.text import bytes_text, counted
+from recorder.text import bytes_text, counted, shown_path
 from recorder.visible_text import print_visible
 from replayer.commands.arguments import choose, factory_of
 from replayer.commands.options import Json, PlacePath, Sim, TapePath
@@ -250,7 +252,7 @@ def extract_tapes(
             )
     except ExtractionError as error:
         raise UsageError(str(error)) from None
-    _print(extraction, as_json=as_json)
+    _print(extraction, paths, sim, as_json=as_json)
     return extraction.code
 
 
@@ -270,11 +272,13 @@ def _repeatable(words: Sequence[str]) -> list[str]:
     return ["replay", *kept]
 
 
-def _print(extraction: Extraction, *, as_json: bool) -> None:
+def _print(extraction: Extraction, paths: Sequence[Location], sim: str | None, *, as_json: bool) -> None:
     if as_json:
         print_json({"path": str(extraction.path), "rows": extraction.rows, "code": extraction.code})
         return
     manifest = extraction.manifest
+    if extraction.added_nothing:
+        print_visible(f"{extraction.path}: nothing new: it holds the runs of all these tapes already")
     for name, table in manifest["tables"].items():
         size = sum(file["bytes"] for file in table["files"])
         files = counted(len(table["files"]), "file")
@@ -299,9 +303,36 @@ def _print(extraction: Extraction, *, as_json: bool) -> None:
         print_visible(f"  missing: {missing['tape']}, {ticks}: {plain_text(missing['why'])}", file=sys.stderr)
     if len(manifest["missing"]) > LINES_SHOWN:
         print_visible(f"  and {len(manifest['missing']) - LINES_SHOWN} more, see manifest.json", file=sys.stderr)
+    _print_desync_hint(extraction, paths, sim)
     first = next(iter(manifest["tables"]), None)
     if first is not None:
         print_visible(f"next: {_next_step(extraction, first)}")
+
+
+def _print_desync_hint(extraction: Extraction, paths: Sequence[Location], sim: str | None) -> None:
+    """Print what the first tape with a desync tells of its cause, and the command that looks for it."""
+    desync = next((missing for missing in extraction.manifest["missing"] if missing["is_desync"]), None)
+    path = next((path for path in paths if desync is not None and path.name == desync["tape"]), None)
+    if desync is None or path is None:
+        return
+    seen = _seen_between_steps(path, desync["first_tick"])
+    if seen is not None:
+        print_visible(f"  {seen}", file=sys.stderr)
+    option = f" --sim {shlex.quote(sim)}" if sim is not None else ""
+    print_visible(f"next: replay verify {shlex.quote(shown_path(path))}{option}", file=sys.stderr)
+
+
+def _seen_between_steps(path: Location, tick: int) -> str | None:
+    """What a tape tells of a change by other code before the step to a tick; None if it tells of none, or cannot be read."""
+    from replayer.desync.tested_causes import between_steps  # noqa: PLC0415 - needed after a desync only
+    from replayer.tape.tape import Tape  # noqa: PLC0415
+
+    try:
+        with reading(path), Tape(path) as tape:
+            cause = between_steps(tape, tick)
+    except (RecordingError, OSError):
+        return None
+    return cause.found if cause is not None and cause.suspicious else None
 
 
 def _next_step(extraction: Extraction, table: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from recorder.console.broken_pipes import ensure_reader
 from recorder.console.output import print_result
 from recorder.errors import SimulationFailedError
 from recorder.exit_codes import CORRUPT, DIFFERS, INCOMPLETE, SAME
+from recorder.json_text import json_text
 from recorder.location.tape_location import Location
 from recorder.storage.os_errors import reading
 from replayer.commands.arguments import factory_of, newest_tape
@@ -73,7 +73,7 @@ def follow(
     with verifier:
         try:
             for check in _checks(verifier, path, waits=wait):
-                print_result(json.dumps(check_facts(check)) if as_json else "\n".join(map(plain_text, _lines(check))))
+                print_result(json_text(check_facts(check)) if as_json else "\n".join(map(plain_text, _lines(check))))
                 ensure_reader()
                 if check.finding is not None:
                     return DIFFERS
@@ -83,7 +83,7 @@ def follow(
                 raise
             why = f"{error.why}; when it was recorded, it did not raise"
             facts = {"ok": False, "first_bad": error.tick, "problem": why}
-            print_result(json.dumps(facts) if as_json else plain_text(f"DESYNC at tick {error.tick:,}: {why}"))
+            print_result(json_text(facts) if as_json else plain_text(f"DESYNC at tick {error.tick:,}: {why}"))
             return DIFFERS
         except KeyboardInterrupt:
             return worst or INCOMPLETE  # Ctrl-C is the normal way to end it early.

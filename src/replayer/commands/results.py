@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import shlex
 from collections.abc import Mapping
@@ -186,11 +185,7 @@ def _compare_folders(one: Path, other: Path, *, as_json: bool) -> int:
         raise UsageError(str(error)) from None
     changes = compare_sweeps(*runs)
     if as_json:
-        print_visible(
-            json.dumps(
-                {"runs": [len(manifest) for manifest in runs], "changes": [attrs.asdict(c) for c in changes]}, indent=1
-            )
-        )
+        print_json({"runs": [len(manifest) for manifest in runs], "changes": [attrs.asdict(c) for c in changes]})
     else:
         print_visible(f"{counted(len(runs[0]), 'run')} and {counted(len(runs[1]), 'run')}: {len(changes)} differ")
         for change in changes[:LINES_SHOWN]:

@@ -72,11 +72,13 @@ class Extraction:
         path: the data set's folder, or its URL.
         manifest: its contents and their origin, see docs/extract.md.
         code: 0 nothing is missing, 1 a replayed state differs from the recorded one, 3 or 4 as the worst of the tapes.
+        added_nothing: True after append=True if the data set held the runs of all tapes already.
     """
 
     path: Location
     manifest: Mapping[str, Any]
     code: int
+    added_nothing: bool = False
 
     def _repr_html_(self) -> str:
         from replayer.report.notebook import dataset_html  # noqa: PLC0415 - only notebooks ask for it
@@ -192,7 +194,7 @@ def _extract_to(
     from replayer.datasets.dataset import Dataset  # noqa: PLC0415 - pyarrow is an extra
 
     made = append_tapes(Path(output), paths, run)
-    return Extraction(Path(output), Dataset(output).manifest, SAME if made is None else made.code)
+    return Extraction(Path(output), Dataset(output).manifest, SAME if made is None else made.code, made is None)
 
 
 def _extract_to_url(url: TapeUrl, paths: Sequence[Location], run: Callable[..., Any], *, append: bool) -> Extraction:
@@ -203,7 +205,7 @@ def _extract_to_url(url: TapeUrl, paths: Sequence[Location], run: Callable[..., 
         from replayer.datasets.append import append_tapes_at_url  # noqa: PLC0415 - pyarrow is an extra
 
         manifest, made = append_tapes_at_url(url, paths, run)
-        return Extraction(url, manifest, SAME if made is None else made.code)
+        return Extraction(url, manifest, SAME if made is None else made.code, made is None)
     extracted: list[Extraction] = []
     extracted_to(url, lambda folder: extracted.append(run(paths, folder, None)))
     return attrs.evolve(extracted[0], path=url)

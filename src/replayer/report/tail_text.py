@@ -10,6 +10,7 @@ from typing import Any
 
 from recorder.format.blocks.frame import Frame
 from recorder.format.segments.segment_contents import Damage
+from recorder.json_text import json_text
 from recorder.text import counted
 from replayer.follow.tail import Ended, KeyframeSeen, Missed, Seen, Tail
 from replayer.follow.url_tail import UrlTail
@@ -64,4 +65,4 @@ def _tail_line(seen: Seen, *, as_json: bool) -> str:
         case Ended():
             facts = {"ended": to_json(seen.outcome)}
             text = f"sealed: {json.dumps(facts['ended'])}"
-    return json.dumps(facts) if as_json else plain_text(text)
+    return json_text(facts) if as_json else plain_text(text)

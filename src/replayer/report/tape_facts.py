@@ -222,8 +222,8 @@ def _outputs(facts: dict[str, Any]) -> Iterator[str]:
 def outcome_text(outcome: Any) -> str:
     """The reason for a recording's end, as text. outcome: as to_json returns it."""
     match outcome:
-        case {"between_steps": {"count": int(count)}, **rest} if rest:
-            return outcome_text(rest) + (f"; changed {counted(count, 'time')} between two steps" if count else "")
+        case {"between_steps": {"count": int(count)} as between, **rest} if rest:
+            return outcome_text(rest) + (f"; {_between_text(between)}" if count else "")
         case {"output_functions": dict(functions), **rest} if rest:
             raised = [f"{one['text']}, at {counted(one['count'], 'tick')}" for one in functions.values()]
             return "; ".join([outcome_text(rest), *raised])
@@ -247,6 +247,21 @@ def outcome_text(outcome: Any) -> str:
         case {"reason": str(reason), **rest}:
             return ", ".join([reason, *(f"{key}: {value}" for key, value in rest.items())])
     return json.dumps(outcome)
+
+
+def _between_text(between: dict[str, Any]) -> str:
+    """What is known of changes between two steps: their number, or the least number if not all steps were compared."""
+    times = counted(between["count"], "time")
+    match between:
+        case {"first_tick": int(first), "last_tick": int(last)}:
+            compared = f"compared only before the steps to {tick_range(first, last)}"
+            return (
+                f"changed at least {times} between two steps by other code ({compared}); if the next step reads what was "
+                "changed, a replay differs: replay verify tells"
+            )
+        case {"first_tick": int()}:
+            return f"changed {times} between two steps"
+    return f"changed at least {times} between two steps"
 
 
 def _episode_text(episode: dict[str, Any]) -> str:

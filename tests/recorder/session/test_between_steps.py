@@ -134,6 +134,25 @@ def test_verify_and_info_name_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert "  ended: closed; changed 1 time between two steps\n" in capsys.readouterr().out
 
 
+def test_info_says_at_least_where_only_the_first_steps_were_compared(capsys: pytest.CaptureFixture[str]) -> None:
+    """With the range that was compared: a loop beside it knows of more changes."""
+    changes = 0
+    with recorder.record(Camp(), "run.tape", quiet=True, trial_ms=0) as game:
+        for _ in range(between_steps.FIRST_STEPS_MAX + 100):
+            game.units[14].hp += 1.0  # Not through the recorded object.
+            changes += 1
+            game.step()
+    with Tape("run.tape") as tape:
+        told = tape.outcome[KEY]
+    assert told["count"] <= told["last_tick"] < changes
+    assert run(replayer.commands.main.main, "info run.tape") == 0
+    assert (
+        f"  ended: closed; changed at least {told['count']} times between two steps by other code (compared only before the "
+        f"steps to ticks 1 to {told['last_tick']}); if the next step reads what was changed, a replay differs: replay "
+        "verify tells\n"
+    ) in capsys.readouterr().out
+
+
 CAMP = """
 class Camp:
     def __init__(self):

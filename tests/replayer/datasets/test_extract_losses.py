@@ -8,10 +8,12 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+import recorder
 import replayer.commands.main
 from recorder.errors import RecordingError, UnreadableError
 from recorder.exit_codes import CORRUPT, DIFFERS, INCOMPLETE, UNREADABLE
@@ -155,6 +157,64 @@ def test_a_table_without_a_row_says_why(path: Path) -> None:
     )
     with pytest.raises(ExtractionError, match=said):
         made.table("states")
+
+
+SCALE = 1.0
+
+
+class Lantern(gymnasium.Env[Any, Any]):
+    """An environment that returns its own array."""
+
+    def __init__(self) -> None:
+        self.observation_space = gymnasium.spaces.Box(-9, 9, (2,), np.float64)
+        self.action_space = gymnasium.spaces.Discrete(2)
+        self.glow = np.zeros(2)
+
+    def reset(
+        self,
+        *,
+        seed: int | None = None,
+        options: dict[str, Any] | None = None,  # noqa: ARG002
+    ) -> tuple[np.ndarray, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.glow[:] = 1.0
+        return self.glow, {}
+
+    def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        self.glow += action - 0.25
+        return self.glow, SCALE * float(self.glow[0]), False, False, {}
+
+
+@pytest.mark.parametrize("writes", [True, False])
+def test_a_desync_names_the_next_step_and_what_was_seen(
+    path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch, *, writes: bool
+) -> None:
+    """An agent that writes into the observation is named; changed code of the reward is not that, and leaves no row."""
+    env = recorder.record(Lantern(), path, quiet=True, trial_ms=0)
+    observation, _ = env.reset(seed=1)
+    for _ in range(20):
+        if writes:
+            observation *= 0.5
+        observation = env.step(1)[0]
+    env.close()
+    monkeypatch.setitem(globals(), "SCALE", 1.0 if writes else 2.0)
+    assert run(replayer.commands.main.main, f"extract run.tape -o out --sim {__name__}:Lantern") == DIFFERS
+    said = capsys.readouterr()
+    assert said.err.splitlines()[-1] == f"next: replay verify run.tape --sim {__name__}:Lantern"
+    seen = "  changed between tick 1 and 2, outside of the step: Lantern.glow, as the recorder saw live"
+    assert (seen in said.err.splitlines()) is writes
+    assert run(replayer.commands.main.main, f"extract run.tape -o json --sim {__name__}:Lantern --json") == DIFFERS
+    json.loads(capsys.readouterr().out)
+
+
+def test_appending_what_is_there_says_so(path: Path, capsys: Any) -> None:
+    """Only then."""
+    record(path, Walkers(4), [None] * 9)
+    line = f"extract run.tape -o out {SIM} --table states --append"
+    said = "out: nothing new: it holds the runs of all these tapes already"
+    for again in (False, True, True):
+        assert run(replayer.commands.main.main, line) == 0
+        assert (said in capsys.readouterr().out.splitlines()) is again
 
 
 class Failing(Walkers):
