@@ -15,9 +15,11 @@ from recorder.location.tape_location import Location
 from recorder.reopen.branch_recorder import BranchRecorder
 from replayer.branches.run_family import first_difference
 from replayer.playback.make_simulation import Factory
+from replayer.reshape.given_inputs import GivenInputs
 from replayer.tape.copied_range import UnfitTapeError
 from replayer.tape.tape import Tape
 from replayer.timeline.timeline import Timeline
+from sim.kernel.simulation import inner_of
 
 Progress = Callable[[int, int], None]  # Steps done so far, steps in all.
 
@@ -30,6 +32,8 @@ class BranchedInputs:
         own: all inputs by tick, of a branch that takes none from its parent; None takes the parent's.
         instead: inputs by tick that replace those.
         source: where they come from, for messages.
+
+    Calls of a plain object are read as JSON shows them; see sim.adapters.object_view.given_calls.
     """
 
     own: Mapping[int, Any] | None = None
@@ -102,7 +106,7 @@ def branch_tape(
         except DesyncError as error:
             raise UnfitTapeError(_why_not_reached(run.tape, tick, error)) from None
         try:
-            _run(branch, last, inputs, progress)
+            _run(branch, last, inputs, GivenInputs(run.tape, inputs.source), progress)
             branch.close()
         except BaseException:
             branch.discard()
@@ -135,16 +139,22 @@ def _last_tick(run: Timeline, tick: int, until: int | None, inputs: BranchedInpu
     return last
 
 
-def _run(branch: BranchRecorder, last: int, inputs: BranchedInputs, progress: Progress | None) -> None:
+def _run(
+    branch: BranchRecorder, last: int, inputs: BranchedInputs, given: GivenInputs, progress: Progress | None
+) -> None:
     start, tick = branch.tick, -1
+    by_tick = {**(inputs.own or {}), **inputs.instead}
     while branch.tick < last and branch.tick != tick:  # It stays where it is once the simulation has ended.
         tick = branch.tick
+        instead = {}
+        if tick + 1 in by_tick:
+            instead[tick + 1] = given.read(tick + 1, by_tick[tick + 1], inner_of(branch.simulation))
         try:
-            branch.run(tick + 1, inputs.own, instead=inputs.instead)
+            branch.run(tick + 1, inputs.own, instead=instead)
         except (RecordingError, OSError):
             raise
         except Exception as error:  # noqa: BLE001 - the user's step may raise anything
-            what = f"{inputs.source}: " if tick + 1 in {**(inputs.own or {}), **inputs.instead} else ""
+            what = f"{inputs.source}: " if instead else ""
             raise UnfitTapeError(
                 f"{what}{raised_text(f'the step to tick {tick + 1:,} of the branch', error)}: no tape is written; "
                 f"--until {tick} ends the branch before it"

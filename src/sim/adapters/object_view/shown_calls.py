@@ -46,6 +46,11 @@ def _shown(content: bytes) -> Any:
         return content
 
 
+def shown_form(tree: Any) -> Any:
+    """What is shown for the form of one value. Raises ValueError, LookupError, TypeError for a damaged one."""
+    return _Shown().value(tree)
+
+
 class _Shown:
     """One walk through a value. Objects that occur twice are shown twice, but not inside themselves."""
 

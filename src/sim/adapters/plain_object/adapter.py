@@ -10,6 +10,7 @@ import attrs
 import numpy as np
 
 from sim.adapters.capture.arguments.object_values import ObjectValues
+from sim.adapters.capture.graph.names.classes import ClassFinder
 from sim.adapters.capture.recapture import ProvedSimulation, ProvedState
 from sim.adapters.capture.rng_state import is_generator
 from sim.adapters.capture.survey import Treatment
@@ -259,6 +260,11 @@ class PlainObjectSimulation(KeepsItsAttempts, ProvedSimulation):
             before=before,
             now=now,
         )
+
+    @property
+    def finder(self) -> ClassFinder:
+        """Of the classes that the object's calls may have."""
+        return self._captured.held.finder
 
     def is_ignored(self, name: str) -> bool:
         """Return True for an attribute that no step reads."""
