@@ -23,7 +23,7 @@ from recorder.console.app import run_app
 
 from oracle.command_lines import assert_one_line
 from small_worlds import record
-from viewed_worlds import TICKS, Pond, inputs_of_pond, pond_at
+from viewed_worlds import TICKS, Camp, Pond, inputs_of_pond, pond_at
 
 CHROMIUM = shutil.which("chromium")
 SIM = ("--sim", "viewed_worlds:Pond")
@@ -218,6 +218,36 @@ def test_a_browser_opens_it_from_the_disk(town: Path, scheme: str) -> None:
         playwright.expect(page.locator("#tick")).to_have_text("20", timeout=30_000)
         browser.close()
     assert complaints == []
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine")
+def test_rings_of_all_kinds_have_one_scale(tmp_path: Path) -> None:
+    """The ring of a thing of a quarter of the size has a quarter of the area: half the width."""
+    needs("playwright")
+    with recorder.record(Camp(), tmp_path / "camp.tape", trial_ms=0) as played:
+        played.step()
+    output = tmp_path / "camp.html"
+    assert render(tmp_path / "camp.tape", "--ticks", "0..-1", "-o", output, "--sim", "viewed_worlds:Camp") == 0
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 1280, "height": 800})
+        page.goto(output.as_uri())
+        playwright.expect(page.locator("#tick")).to_have_text("0")
+        scout, soldier = page.evaluate(RING_WIDTHS)
+        browser.close()
+    assert soldier / 2 - 2 <= scout <= soldier / 2 + 2
+
+
+# The widths of what is drawn in the upper and in the lower half of the map of layer "ground".
+RING_WIDTHS = """() => {
+  const canvas = [...document.querySelectorAll('.card')].find((card) => card.innerText.startsWith('ground')).querySelector('.pair canvas');
+  const { width, height } = canvas, half = height / 2;
+  return [0, half].map((top) => {
+    const { data } = canvas.getContext('2d').getImageData(0, top, width, half), columns = [];
+    for (let i = 0; i < data.length; i += 4) if (Math.abs(data[i] - data[0]) + Math.abs(data[i + 1] - data[1]) > 60) columns.push((i / 4) % width);
+    return Math.max(...columns) - Math.min(...columns);
+  });
+}"""
 
 
 # The colour in the middle of each cell of the map, row by row.

@@ -106,6 +106,7 @@ function onKey(event) {
 const theme = new Theme(() => maps?.paint());
 maps = new Maps(state, { exact: async () => [null], enlarge: (name) => { state.large = name; build(); } });
 frames = await unpacked();
+for (const frame of frames) maps.seen(frame);
 for (const frame of frames) for (const [number, { low, high, kind }] of frame.layers) if (kind === 0) maps.filled({ [tape.layers[number]]: [low, high] });
 tell(byId('name'), facts.name);
 tell(byId('said'), `${whole(frames.length)} ${frames.length === 1 ? 'tick' : 'ticks'}, ${whole(facts.ticks[0])} to ${whole(facts.ticks.at(-1))}`);
