@@ -170,6 +170,7 @@ export class Maps {
     if (!layer) {
       if (frame) pen.clearRect(0, 0, one.canvas.width, one.canvas.height);
       tell(one.note, frame ? 'not at this tick' : '');
+      if (frame && state.isWhole) { tell(one.wait, 'not at this tick'); one.wait.hidden = false; }
       return;
     }
     const differing = this.paintCells(one, card.name, layer, range, ground);
