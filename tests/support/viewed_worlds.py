@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from sim import Field, RandomStream, Schema, State, Table
 
 from small_worlds import record
@@ -66,6 +68,24 @@ class DriftingPond(Pond):
         super().step(inputs)
         if int(self.state["water"].sum()) > 36:
             self.state["water"][0, 0] -= 1
+
+
+class Camp:
+    """A plain object that shows two kinds of things, whose sizes are 12 and 48, over a map of noughts."""
+
+    def __init__(self) -> None:
+        self.ground = np.zeros((8, 8))
+
+    def step(self) -> None:
+        """Nothing changes."""
+
+    def layers(self) -> dict[str, Any]:
+        """The map."""
+        return {"ground": self.ground}
+
+    def points(self) -> dict[str, Any]:
+        """A scout and a soldier."""
+        return {"scouts": [[2.0, 2.0, 12.0]], "soldiers": [[6.0, 6.0, 48.0]]}
 
 
 class Unit:

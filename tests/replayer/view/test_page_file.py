@@ -23,7 +23,7 @@ from recorder.console.app import run_app
 
 from oracle.command_lines import assert_one_line
 from small_worlds import record
-from viewed_worlds import TICKS, Pond, inputs_of_pond, pond_at
+from viewed_worlds import TICKS, Camp, Pond, inputs_of_pond, pond_at
 
 CHROMIUM = shutil.which("chromium")
 SIM = ("--sim", "viewed_worlds:Pond")
@@ -237,6 +237,87 @@ def test_a_browser_opens_it_from_the_disk(town: Path, scheme: str) -> None:
         assert page.evaluate(VALUES_TOLD) == ["100 ± 0.5", "0", "3"]
         browser.close()
     assert complaints == []
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine")
+def test_it_is_laid_out_at_any_width_and_opens_at_a_tick_with_a_map(tmp_path: Path) -> None:
+    """Two maps use the width of the window; the address names a tick, and a tick without a map says so."""
+    needs("playwright")
+    with recorder.record(Late(), tmp_path / "late.tape", trial_ms=0) as played:
+        for _ in range(20):
+            played.step()
+    output = tmp_path / "late.html"
+    assert render(tmp_path / "late.tape", "--ticks", "0..-1", "-o", output, "--sim", f"{__name__}:Late") == 0
+    expect = playwright.expect
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 1400, "height": 800})
+        page.goto(output.as_uri())
+        expect(page.locator("#tick")).to_have_text("1")
+        expect(page.locator(".wait:visible")).to_have_count(0)
+        for width in (420, 700, 850, 1000, 1400):
+            page.set_viewport_size({"width": width, "height": 800})
+            page.wait_for_timeout(100)
+            boxes = [canvas.bounding_box() for canvas in page.locator(".pair canvas").all()]
+            assert len(boxes) == 2
+            assert min(box["width"] for box in boxes) > width / 3, f"at {width} pixels: {boxes}"
+            assert all(title.bounding_box()["width"] > 30 for title in page.locator(".card .top b").all())
+            assert page.locator("#rail").bounding_box()["height"] < 800 / 3 or width == 1400
+            last = page.locator("#rail select").last.bounding_box()
+            assert last["x"] + last["width"] <= width
+        page.keyboard.press("Home")
+        expect(page.locator(".wait:visible")).to_have_text(["not at this tick"] * 2)
+        page.evaluate("location.hash = '#tick=10'")
+        expect(page.locator("#tick")).to_have_text("10")
+        page = browser.new_page()
+        page.goto(f"{output.as_uri()}#tick=12")
+        expect(page.locator("#tick")).to_have_text("12")
+        browser.close()
+
+
+class Late:
+    """It has maps from its first step on, as an environment from its first reset."""
+
+    def __init__(self) -> None:
+        self.tick = 0
+
+    def step(self) -> None:
+        """One tick more."""
+        self.tick += 1
+
+    def layers(self) -> dict[str, Any]:
+        """Two maps, whose names need some room."""
+        return {name: np.full((6, 6), self.tick) for name in ("food", "trail")} if self.tick else {}
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine")
+def test_rings_of_all_kinds_have_one_scale(tmp_path: Path) -> None:
+    """The ring of a thing of a quarter of the size has a quarter of the area: half the width."""
+    needs("playwright")
+    with recorder.record(Camp(), tmp_path / "camp.tape", trial_ms=0) as played:
+        played.step()
+    output = tmp_path / "camp.html"
+    assert render(tmp_path / "camp.tape", "--ticks", "0..-1", "-o", output, "--sim", "viewed_worlds:Camp") == 0
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 1280, "height": 800})
+        page.goto(output.as_uri())
+        playwright.expect(page.locator("#tick")).to_have_text("0")
+        scout, soldier = page.evaluate(RING_WIDTHS)
+        browser.close()
+    assert soldier / 2 - 2 <= scout <= soldier / 2 + 2
+
+
+# The widths of what is drawn in the upper and in the lower half of the map of layer "ground".
+RING_WIDTHS = """() => {
+  const canvas = [...document.querySelectorAll('.card')].find((card) => card.innerText.startsWith('ground')).querySelector('.pair canvas');
+  const { width, height } = canvas, half = height / 2;
+  return [0, half].map((top) => {
+    const { data } = canvas.getContext('2d').getImageData(0, top, width, half), columns = [];
+    for (let i = 0; i < data.length; i += 4) if (Math.abs(data[i] - data[0]) + Math.abs(data[i + 1] - data[1]) > 60) columns.push((i / 4) % width);
+    return Math.max(...columns) - Math.min(...columns);
+  });
+}"""
 
 
 # Of floats from 0 to 255 a byte tells the value to half a unit, but for the lowest; of whole numbers exactly.

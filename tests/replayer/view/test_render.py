@@ -20,7 +20,7 @@ from replayer.view.drawing.colour_maps import colours_of, table
 from oracle.command_lines import assert_one_line
 from project_paths import ROOT
 from small_worlds import Walkers, record
-from viewed_worlds import HEIGHT, TICKS, WIDTH, DriftingPond, Pond, inputs_of_pond, pond_at
+from viewed_worlds import HEIGHT, TICKS, WIDTH, Camp, DriftingPond, Pond, inputs_of_pond, pond_at
 
 needs("PIL", "imageio_ffmpeg")
 image = LazyModule("PIL.Image")
@@ -50,6 +50,17 @@ def cells_of(picture: object) -> np.ndarray:
     pixels = np.asarray(picture.convert("RGB"))  # type: ignore[attr-defined]
     top, left = 10 + 20, 10
     return pixels[top + CELL // 2 : top + HEIGHT * CELL : CELL, left + CELL // 2 : left + WIDTH * CELL : CELL]
+
+
+def test_rings_of_all_kinds_have_one_scale(tmp_path: Path) -> None:
+    """The ring of a thing of a quarter of the size has a quarter of the area: half the width."""
+    with recorder.record(Camp(), tmp_path / "camp.tape", trial_ms=0) as played:
+        played.step()
+    assert render(tmp_path / "camp.tape", "--ticks", 1, "-o", tmp_path / "a.png", "--sim", "viewed_worlds:Camp") == 0
+    with image.open(tmp_path / "a.png") as picture:
+        is_line = (np.asarray(picture.convert("RGB"))[30:510, 10:490] == 0).all(axis=2)
+    scout, soldier = (np.ptp(np.flatnonzero(part.any(axis=0))) for part in (is_line[:240], is_line[240:]))
+    assert soldier / 2 - 1 <= scout <= soldier / 2 + 1
 
 
 @pytest.mark.parametrize("tick", ["41", "-20"])

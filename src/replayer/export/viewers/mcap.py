@@ -203,7 +203,7 @@ def _frames(source: TickRange) -> Iterator[_Message]:
             content["phase_hashes"] = _by_phase(phases, frame.phase_hashes)
         yield frame.tick, 1, "/frames", schemas.FRAME, content
         inputs = source.inputs(frame)
-        if isinstance(inputs, np.ndarray) or inputs:
+        if inputs is not None:
             yield frame.tick, 1, "/inputs", schemas.INPUTS, {"tick": frame.tick, "inputs": inputs_to_json(inputs)}
 
 

@@ -207,7 +207,7 @@ def _add_telemetry(rows: _Rows, source: TickRange) -> None:
 def _add_ticks(rows: _Rows, source: TickRange) -> None:
     for frame in source.frames():
         inputs = source.inputs(frame)
-        if isinstance(inputs, np.ndarray) or inputs:
+        if inputs is not None:
             rows.add("inputs", frame.tick, rr.TextLog, _line(inputs))
     for tick, event in source.events():
         rows.add(

@@ -60,16 +60,16 @@ def render(cursor: ViewCursor, request: RenderRequest, path: Path, suffix: str, 
     """
     look = ViewSelection(request.layers)
     ranges: dict[str, Range] = {}
-    sizes: dict[int, float] = {}
+    largest = 0.0
     with tempfile.TemporaryFile() as spool:
         for done, tick in enumerate(request.ticks, start=1):
             encoded = cursor.encode(*cursor.state(tick), look)
             ranges = _grown(ranges, encoded)
-            sizes = _largest(sizes, encoded)
+            largest = max(largest, _largest(encoded))
             _put(spool, tick, encoded)
             on_progress(done / 2)
         spool.seek(0)
-        painted = _paint_all(spool, request, ranges, sizes, on_progress)
+        painted = _paint_all(spool, request, ranges, largest, on_progress)
         write_pictures(path, suffix, painted, request.fps)
 
 
@@ -77,10 +77,10 @@ def _paint_all(
     spool: IO[bytes],
     request: RenderRequest,
     ranges: dict[str, Range],
-    sizes: dict[int, float],
+    largest: float,
     on_progress: OnProgress,
 ) -> Iterator[Image.Image]:
-    painter = TickPainter(request.paint, ranges, sizes)
+    painter = TickPainter(request.paint, ranges, largest)
     for done in range(1, len(request.ticks) + 1):
         tick, encoded = _take(spool)
         if request.own_scale:
@@ -111,10 +111,7 @@ def _grown(ranges: dict[str, Range], encoded: EncodedTick) -> dict[str, Range]:
     return found
 
 
-def _largest(sizes: dict[int, float], encoded: EncodedTick) -> dict[int, float]:
-    found = dict(sizes)
-    for kind, points in decode_points(encoded.points):
-        known = points[:, 2][np.isfinite(points[:, 2])]
-        if known.size:
-            found[kind] = max(found.get(kind, 0.0), float(known.max()))
-    return found
+def _largest(encoded: EncodedTick) -> float:
+    """The largest size among the points of all kinds, 0 without any: their rings have one scale."""
+    sizes = [points[:, 2][np.isfinite(points[:, 2])] for _, points in decode_points(encoded.points)]
+    return max((float(known.max()) for known in sizes if known.size), default=0.0)

@@ -84,9 +84,9 @@ class TickPainter:
         ranges: of the colour scale of each layer.
     """
 
-    def __init__(self, options: PaintOptions, ranges: Mapping[str, Range], sizes: Mapping[int, float]) -> None:
-        """sizes: the largest size of each kind of points, by its number."""
-        self._options, self.ranges, self._sizes = options, ranges, sizes
+    def __init__(self, options: PaintOptions, ranges: Mapping[str, Range], largest: float) -> None:
+        """largest: the largest size among the points of all kinds and ticks."""
+        self._options, self.ranges, self._largest = options, ranges, largest
         self._page, self._ink, self._ground = SCHEMES[options.scheme]
         self._font = ImageFont.load_default(TEXT)
         self._shapes: dict[str, tuple[int, int]] = {}
@@ -209,7 +209,7 @@ class TickPainter:
                 continue
             colour = POINT_COLOURS[kind % len(POINT_COLOURS)]
             for x, y, size in places[np.isfinite(places[:, :2]).all(axis=1)].tolist():
-                share = size / self._sizes[kind] if self._sizes.get(kind) else 0.0
+                share = size / self._largest if self._largest > 0 else 0.0
                 radius = plain if math.isnan(size) else max(2.2, most * math.sqrt(max(0.0, min(1.0, share))))
                 box = (x * cell - radius, y * cell - radius, x * cell + radius, y * cell + radius)
                 pen.ellipse(box, outline="#000000", width=max(3, round(plain * 0.55)))

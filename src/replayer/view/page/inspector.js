@@ -140,7 +140,7 @@ export class Inspector {
       facts.push([name, h('span', { className: differs ? 'differs' : '' }, text)]);
     }
     const head = h('h2', {}, this.sideMark(side), `${several ? ' ' : ''}tick ${whole(answer.tick)}`);
-    const inputs = answer.inputs_error ? h('p', { textContent: answer.inputs_error }) : isEmpty(answer.inputs) ? h('p', { className: 'dim', textContent: 'none at this tick' }) : this.branch(`${side}inputs`, '', answer.inputs);
+    const inputs = answer.inputs_error ? h('p', { textContent: answer.inputs_error }) : isEmpty(answer.inputs) ? h('p', { className: 'dim', textContent: answer.inputs ? `${JSON.stringify(answer.inputs)}, empty` : 'none at this tick' }) : this.branch(`${side}inputs`, '', answer.inputs);
     const differs = other && JSON.stringify(other.inputs) !== JSON.stringify(answer.inputs);
     return [head, this.pairs(facts), h('h2', {}, h('span', { className: differs ? 'differs' : '', textContent: differs ? 'inputs: they differ' : 'inputs' })), inputs, ...this.events(answer, side)];
   }

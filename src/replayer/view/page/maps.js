@@ -17,7 +17,7 @@ export class Maps {
     this.cards = [];
     this.frames = [];
     this.ranges = new Map();
-    this.sizes = new Map();
+    this.largest = 0; // Size among the points that were seen.
     this.hover = null;
     new ResizeObserver(() => this.fit()).observe(this.root);
   }
@@ -63,6 +63,7 @@ export class Maps {
 
   show(frames) {
     this.frames = frames;
+    for (const frame of frames) this.seen(frame);
     const hasPoints = frames.some((frame) => frame?.points.size);
     let changed = hasPoints !== this.hasPoints;
     this.hasPoints = hasPoints;
@@ -169,6 +170,7 @@ export class Maps {
     if (!layer) {
       if (frame) pen.clearRect(0, 0, one.canvas.width, one.canvas.height);
       tell(one.note, frame ? 'not at this tick' : '');
+      if (frame && state.isWhole) { tell(one.wait, 'not at this tick'); one.wait.hidden = false; }
       return;
     }
     const differing = this.paintCells(one, card.name, layer, range, ground);
@@ -264,27 +266,24 @@ export class Maps {
     const scale = one.canvas.width / layer.width, ratio = devicePixelRatio || 1;
     one.rings.begin(one.canvas.width, one.canvas.height);
     const least = 2.2 * ratio, plain = Math.max(least, Math.min(scale * 0.4, 8));
+    const most = Math.max(plain, Math.min(scale * 1.5, 14 * ratio)), largest = this.largest || 1;
     for (const [kind, places] of frame.points) {
       const name = this.state.tapes[frame.side].points[kind];
       if (this.state.hidden.has(name)) continue;
-      const largest = this.largest(name, places), most = Math.max(plain, Math.min(scale * 1.5, 14 * ratio));
       const dark = Math.max(2.6 * ratio, plain * 0.55), line = Math.max(1.5 * ratio, plain * 0.34);
       const colour = POINT_COLOURS[this.state.info.points.indexOf(name) % POINT_COLOURS.length];
       for (let i = 0; i < places.length; i += POINT) {
         const size = places[i + 2];
-        const radius = Number.isNaN(size) ? plain : Math.max(least, most * Math.sqrt(size / largest)); // The area tells the size.
+        const radius = Number.isNaN(size) ? plain : Math.max(least, most * Math.sqrt(Math.max(0, Math.min(1, size / largest)))); // The area tells the size.
         one.rings.add(places[i] * scale, places[i + 1] * scale, radius, colour, line, dark);
       }
     }
     one.rings.paint(pen);
   }
 
-  // The largest size of a kind that was seen: rings can be compared from tick to tick.
-  largest(name, places) {
-    let largest = this.sizes.get(name) ?? 0;
-    for (let i = 2; i < places.length; i += POINT) if (places[i] > largest && Number.isFinite(places[i])) largest = places[i];
-    this.sizes.set(name, largest);
-    return largest || 1;
+  // One scale for the rings of all kinds, both tapes and all ticks that were seen: rings can be compared.
+  seen(frame) {
+    for (const places of frame?.points.values() ?? []) for (let i = 2; i < places.length; i += POINT) if (places[i] > this.largest && Number.isFinite(places[i])) this.largest = places[i];
   }
 
   paintHair(pen, one, layer) {

@@ -12,7 +12,7 @@ const facts = JSON.parse(byId('facts').textContent);
 const tape = { name: facts.name, layers: facts.known, points: facts.points, role: null };
 const state = {
   tapes: [tape], info: { ...tape, fields: [] }, layers: facts.layers.slice(0, LAYERS_SHOWN), hidden: new Set(facts.hidden), compare: 'side', blink: 0, map: facts.colours,
-  few: 'categories', large: null, scale: facts.own_scale ? 'own' : 'grows', at: 0, playing: false, speed: 10, finding: null,
+  few: 'categories', large: null, scale: facts.own_scale ? 'own' : 'grows', at: 0, playing: false, speed: 10, finding: null, isWhole: true, // A layer that a frame lacks is not at its tick.
   shownTick: () => facts.ticks[state.at],
 };
 let maps, frames, last = 0, due = 0;
@@ -106,6 +106,7 @@ function onKey(event) {
 const theme = new Theme(() => maps?.paint());
 maps = new Maps(state, { exact: async () => [null], enlarge: (name) => { state.large = name; build(); } });
 frames = await unpacked();
+for (const frame of frames) maps.seen(frame);
 for (const frame of frames) for (const [number, { low, high, kind }] of frame.layers) if (kind === 0) maps.filled({ [tape.layers[number]]: [low, high] });
 tell(byId('name'), facts.name);
 tell(byId('said'), `${whole(frames.length)} ${frames.length === 1 ? 'tick' : 'ticks'}, ${whole(facts.ticks[0])} to ${whole(facts.ticks.at(-1))}`);
@@ -113,7 +114,16 @@ const speed = h('select', { ariaLabel: 'Speed', title: 'Pictures a second', onch
 play.onclick = () => setPlaying(!state.playing);
 byId('transport').replaceChildren(play, h('span', { className: 'dim', textContent: 'tick' }), tick, speed, h('span', { className: 'grow' }), hash);
 slider.max = frames.length - 1;
+// The tick that the address names, as #tick=10, or the one before it; else the first that has a map to show.
+function goToAddress() {
+  const asked = Number(new URLSearchParams(location.hash.slice(1)).get('tick') ?? NaN);
+  const first = Math.max(0, frames.findIndex((frame) => state.layers.some((name) => frame.layers.has(tape.layers.indexOf(name)))));
+  go(Number.isNaN(asked) ? first : facts.ticks.findLastIndex((one) => one <= asked));
+}
+
 slider.oninput = () => { setPlaying(false); go(Number(slider.value)); };
 addEventListener('keydown', onKey);
+addEventListener('hashchange', () => { setPlaying(false); goToAddress(); });
 rail();
 build();
+goToAddress();

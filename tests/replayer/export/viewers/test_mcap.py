@@ -189,6 +189,20 @@ def test_events_are_rebuilt_on_request(tmp_path: Path) -> None:
     assert found[1] is None
 
 
+FALSY: list[Any] = [0, 1, 0.0, False, True, "", [], {}, None, 5]
+
+
+def test_inputs_that_are_falsy_are_exported_too(tmp_path: Path) -> None:
+    """All inputs but None are in the file, with their types."""
+    record_live(tmp_path / "a.tape", Shapes(), FALSY, keyframe_interval_ticks=7)
+
+    assert run(main, f"export {tmp_path}/a.tape {SIM} -o {tmp_path}/a.mcap") == 0
+
+    found = [content for contents in read(tmp_path / "a.mcap")[0]["/inputs"].values() for content in contents]
+    shown = [(tick, value) for tick, value in enumerate(FALSY, 1) if value is not None]
+    assert repr([(content["tick"], content["inputs"]) for content in found]) == repr(shown)
+
+
 class Other(Shapes):
     """Shapes with a different step from tick 25 on."""
 

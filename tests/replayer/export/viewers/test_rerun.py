@@ -117,6 +117,17 @@ def test_figures_events_inputs_and_keyframes(shapes: tuple[Path, Live], tmp_path
     assert json.loads(document[0])["last_tick"] == TICKS
 
 
+def test_inputs_that_are_falsy_are_exported_too(tmp_path: Path) -> None:
+    """All inputs but None have a line."""
+    inputs = [0, 1, 0.0, False, True, "", [], {}, None, 5]
+    record_live(tmp_path / "a.tape", Shapes(), inputs, keyframe_interval_ticks=7)
+
+    assert run(main, f"export {tmp_path}/a.tape {SIM} -o {tmp_path}/a.rrd") == 0
+
+    found = read_rrd(tmp_path / "a.rrd")["/inputs"]["text"]
+    assert found == {tick: [[json.dumps(value)]] for tick, value in enumerate(inputs, 1) if value is not None}
+
+
 def test_what_a_world_shows(meadow: tuple[Path, dict[int, Any], Any], tmp_path: Path) -> None:
     """The world's layers are depth images, and the positions of its swarms are points on them."""
     path, live, _ = meadow
