@@ -205,8 +205,7 @@ class PlainObjectSimulation(KeepsItsAttempts, ProvedSimulation):
         Raises ValueError for a damaged one.
         """
         method, known = self.method_of(inputs), self._known_of(inputs)
-        before = dict(vars(self.subject))
-        now = dict(before)
+        before, now = dict(vars(self.subject)), dict(vars(self.subject))
         for kind, name, *values in method.decode_changes(inputs, known, self.values_of_calls):
             if kind == "set":
                 now[name] = values[0]
@@ -220,9 +219,8 @@ class PlainObjectSimulation(KeepsItsAttempts, ProvedSimulation):
     def _capture(self, inputs: Any) -> None:
         del inputs  # The object alone is the state.
         self._ensure_same_class()
-        captured = self._captured
-        captured.pack()
-        self.state = captured.state
+        self._captured.pack()
+        self.state = self._captured.state
 
     def _is_all_python(self) -> bool:
         return True
