@@ -10,10 +10,10 @@ import numpy.typing as npt
 
 from replayer.desync.object_diff import MALFORMED, objects_in
 from replayer.export.viewers.object_values import values_of
+from replayer.export.viewers.user_hooks import HookProblems, UserHooks
 from replayer.playback.make_simulation import Factory
 from replayer.tape.fields import SIDE_CELLS_MIN, has_sides_of_map, shown_slots, world_of
 from replayer.timeline.timeline import Timeline
-from replayer.view.states.user_hooks import HookProblems, UserHooks
 from sim.kernel.state import Snapshot
 
 Array = npt.NDArray[Any]
@@ -48,7 +48,8 @@ class ShownLayers:
         self.world = world_of(run.tape) if factory is None and can_simulate else None
         self.config: Mapping[str, Any] = run.tape.meta["world"]["config"] if self.world is not None else {}
         self._object_paths = [] if self.world is not None else _map_paths(first)
-        self._hooks = UserHooks(run) if can_simulate and not self._draws_itself() else None
+        has_hooks = can_simulate and not self._draws_itself()
+        self._hooks = UserHooks(run.another_simulation(), run.first_tick) if has_hooks else None
         self.own_methods: tuple[str, ...] = self._hooks.names if self._hooks is not None else ()
         self._own_layers: set[str] = set()
         self.has_picture = "render" in self.own_methods
