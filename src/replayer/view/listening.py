@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
+import os
 import secrets
 import shlex
 import socket
@@ -73,7 +75,7 @@ def serve_view(request: ViewRequest, on_ready: Callable[[str], None]) -> None:
     """
     token = request.token if request.token is not None else secrets.token_urlsafe(TOKEN_BYTES)
     family = socket.AF_INET6 if ":" in request.host else socket.AF_INET
-    with socket.create_server((request.host, request.port), family=family) as listener:
+    with _listener(request, family) as listener:
         port = listener.getsockname()[1]
         app = pages_of(request).app(request.host, port, token, is_framed=request.is_framed)
         shown_host = f"[{request.host}]" if ":" in request.host else request.host
@@ -94,6 +96,18 @@ def serve_view(request: ViewRequest, on_ready: Callable[[str], None]) -> None:
         logging.getLogger("uvicorn.error").addFilter(_is_no_farewell)
         server = _ReadyServer(config, lambda: on_ready(f"http://{shown_host}:{port}/{entry}{fragment}"))
         server.run(sockets=[listener])
+
+
+def _listener(request: ViewRequest, family: socket.AddressFamily) -> socket.socket:
+    """The open port. Raises OSError, which names address and port."""
+    try:
+        return socket.create_server((request.host, request.port), family=family)
+    except OSError as error:
+        if error.errno is None:
+            raise
+        why = os.strerror(error.errno) if error.errno > 0 else error.strerror  # Those of names are not the system's.
+        free = "; --port 0 takes a free one" if error.errno == errno.EADDRINUSE else ""
+        raise OSError(error.errno, f"{why}{free}", f"port {request.port} of {request.host}") from None
 
 
 def pages_of(request: ViewRequest) -> ViewServer | RunPages:

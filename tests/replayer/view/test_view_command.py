@@ -73,6 +73,19 @@ def test_a_mistake_gets_one_line(
     assert_one_line(capsys.readouterr(), said)
 
 
+def test_a_port_in_use_is_named(capsys: pytest.CaptureFixture[str], tape: Path) -> None:
+    """With what to do; an address that this machine does not have is named, too."""
+    needs("starlette", "uvicorn", "websockets")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert view(str(tape), "--port", str(port)) == 2
+    assert_one_line(
+        capsys.readouterr(), f"error: port {port} of 127.0.0.1: Address already in use; --port 0 takes a free one"
+    )
+    assert view(str(tape), "--host", "192.0.2.1", "--token", "x" * 16) == 2
+    assert_one_line(capsys.readouterr(), "error: port 0 of 192.0.2.1: Cannot assign requested address")
+
+
 def test_a_file_that_is_not_a_tape_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """Exit code 5."""
     needs("starlette", "uvicorn", "websockets")

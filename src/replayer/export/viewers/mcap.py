@@ -8,7 +8,8 @@
     /states          tape.State: the hash of the state in the following messages
     /state/FIELD     tape.Array: the exact bytes
     /state/PATH      tape.Value: of captured objects, as /state/units[14].hp: the same, or a text
-    /layers/NAME     foxglove.Grid: maps of the world; without a world, fields of two dimensions; 64-bit floats
+    /layers/NAME     foxglove.Grid: maps of the world; without a world, those of the simulation's own layers(), and fields
+                     of two dimensions; 64-bit floats
     /points/NAME     foxglove.PointCloud: points on these maps
 
 Metadata "tape" describes the recording and the exported range, metadata "losses" lists missing data. META and the
@@ -240,10 +241,11 @@ def _states(source: TickRange, clock: Clock, on_progress: OnProgress) -> Iterato
             yield tick, 4, f"/state/{path}", schemas.VALUE, content
         timestamp = dict(zip(("sec", "nsec"), divmod(clock.at(tick), 10**9), strict=True))
         head = {"timestamp": timestamp, "frame_id": schemas.FRAME_ID, "pose": schemas.ORIGIN}
-        maps = source.layers(snapshot) or _flat(snapshot, fields, values)
+        own = source.layers(tick, snapshot)
+        maps = own if source.draws_itself else {**_flat(snapshot, fields, values), **own}
         for name, layer in maps.items():
             yield tick, 5, f"/layers/{name}", schemas.GRID, head | _grid(layer)
-        for name, places in source.points(snapshot).items():
+        for name, places in source.points(tick, snapshot).items():
             yield tick, 6, f"/points/{name}", schemas.POINTS, head | _points(places)
 
 

@@ -228,11 +228,11 @@ def _add_states(rows: _Rows, source: TickRange, on_progress: OnProgress) -> list
         rows.add("tape/state_hash", tick, rr.TextLog, f"{snapshot.hash():016x}")
         _add_fields(rows, source, tick, snapshot, named)
         _add_values(rows, source.values(snapshot), tick, texts)
-        for name, layer in source.layers(snapshot).items():
+        for name, layer in source.layers(tick, snapshot).items():
             entity = rows.path("layers", name)
             layers[entity] = None
             rows.add(entity, tick, rr.DepthImage, drawable(layer))
-        for name, places in source.points(snapshot).items():
+        for name, places in source.points(tick, snapshot).items():
             rows.add(rows.path("points", name), tick, rr.Points2D, places)
     return list(layers)
 

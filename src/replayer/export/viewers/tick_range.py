@@ -20,6 +20,7 @@ from recorder.format.blocks.frame import Frame
 from recorder.format.segments.block_location import KeyframeLocation
 from replayer.desync.object_diff import MALFORMED, note_malformed, objects_in
 from replayer.export.viewers.object_values import PATHS_MAX, Value, values_of
+from replayer.export.viewers.user_hooks import UserHooks, shown_subject
 from replayer.playback.cursor import Cursor
 from replayer.playback.make_simulation import Factory, make_stepping
 from replayer.playback.rebuild_events import rebuild_events
@@ -83,6 +84,8 @@ class TickRange:
         is_from_meta = self._simulation is not None and factory is None
         self._world = world_of(tape) if is_from_meta else None
         self._config: Mapping[str, Any] = tape.meta["world"]["config"] if self._world is not None else {}
+        self._notes: list[str] = []  # Of what is not in the file although the tape is intact.
+        self._hooks = self._own_hooks()
         self.missing: list[Missing] = []
         self.problems: list[str] = []
         self._undecoded: list[int] = []  # First and last tick whose inputs cannot be decoded.
@@ -90,6 +93,26 @@ class TickRange:
         self._has_more_values = False
         self.every, self.state_count = 1, 0  # Ticks from one state to the next; states yielded so far.
         self.ticks = self._ticks()
+
+    @property
+    def draws_itself(self) -> bool:
+        """True if the world draws its maps: fields of two dimensions are no maps then."""
+        return self._world is not None and self._world.layers is not None and not self.request.fields
+
+    def _own_hooks(self) -> UserHooks | None:
+        """The user's own methods that return maps and points; None if only fields are exported, or the world draws."""
+        if self._simulation is None or self.request.fields or self.draws_itself:
+            return None
+        copy = make_stepping(self.tape, self._factory)
+        hooks = UserHooks(copy, self.tape.first_tick)
+        if not {"layers", "points"} & set(hooks.names):
+            return None
+        if shown_subject(copy) is shown_subject(self._simulation):  # A method would move the run itself.
+            self._notes.append(
+                "what layers() and points() return is not in the file: the factory returns one object each time"
+            )
+            return None
+        return hooks
 
     def _ticks(self) -> Sequence[int]:
         """The ticks of the requested states."""
@@ -106,7 +129,7 @@ class TickRange:
                 snapshot = self.tape.snapshot(place)
             except (CorruptError, TornError):
                 continue
-            shown = [self.fields(snapshot), self.layers(snapshot)]
+            shown = [self.fields(snapshot), self.layers(place.tick, snapshot)]
             size = sum(array.nbytes for arrays in shown for array in arrays.values())
             size += sum(
                 value.nbytes if isinstance(value, np.ndarray) else 64 for value in self.values(snapshot).values()
@@ -186,17 +209,24 @@ class TickRange:
             self._tree_of = (snapshot, objects_in(snapshot))
         return self._tree_of[1]
 
-    def layers(self, snapshot: Snapshot) -> Arrays:
-        """The world's maps, (height, width), by name; empty if fields are requested by name."""
-        if self._world is None or self._world.layers is None or self.request.fields:
-            return {}
-        return self._world.layers(self._config, snapshot)
+    def layers(self, tick: int, snapshot: Snapshot) -> Arrays:
+        """Maps of a state, (height, width), by name: those of the world, or of the user's own method.
 
-    def points(self, snapshot: Snapshot) -> Mapping[str, npt.NDArray[np.float64]]:
-        """Positions on these maps, (count, 2), by kind; empty if fields are requested by name."""
-        if self._world is None or self._world.points is None or self.request.fields:
-            return {}
-        points = self._world.points(self._config, snapshot)
+        They are empty if fields are requested by name.
+        """
+        if self.draws_itself and self._world is not None and self._world.layers is not None:
+            return self._world.layers(self._config, snapshot)
+        return self._hooks.layers(tick, snapshot) if self._hooks is not None else {}
+
+    def points(self, tick: int, snapshot: Snapshot) -> Mapping[str, npt.NDArray[np.float64]]:
+        """Positions on these maps, (count, 2), by kind: those of the world, or of the user's own method.
+
+        They are empty if fields are requested by name.
+        """
+        if self._world is not None and self._world.points is not None and not self.request.fields:
+            points = self._world.points(self._config, snapshot)
+        else:
+            points = self._hooks.points(tick, snapshot) if self._hooks is not None else {}
         return {kind: places[:, :2] for kind, places in points.items()}
 
     # --- all ticks of the range
@@ -248,7 +278,9 @@ class TickRange:
             ticks = tick_range(self._undecoded[0], self._undecoded[-1])
             lines, code = [*lines, f"inputs that cannot be decoded, within {ticks}"], worst_code([code, CORRUPT])
         lines += [f"no state for {tick_range(gap.first_tick, gap.last_tick)}: {gap.why}" for gap in self.missing]
-        lines += self.problems
+        lines += [*self.problems, *self._notes]
+        own = self._hooks.problems.values() if self._hooks is not None else ()
+        lines += [f"at tick {tick:,} and perhaps others, not in the file: {why}" for tick, why in own]
         if self._has_more_values:
             lines.append(f"the first {PATHS_MAX:,} values of each state are in the file; --field names others")
         codes = [code, *(DIFFERS if gap.is_desync else INCOMPLETE for gap in self.missing)]

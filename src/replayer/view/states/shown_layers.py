@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,10 @@ import numpy.typing as npt
 
 from replayer.desync.object_diff import MALFORMED, objects_in
 from replayer.export.viewers.object_values import values_of
+from replayer.export.viewers.user_hooks import HookProblems, UserHooks
 from replayer.playback.make_simulation import Factory
 from replayer.tape.fields import SIDE_CELLS_MIN, has_sides_of_map, shown_slots, world_of
 from replayer.timeline.timeline import Timeline
-from replayer.view.states.user_hooks import HookProblems, UserHooks
 from sim.kernel.state import Snapshot
 
 Array = npt.NDArray[Any]
@@ -21,6 +22,7 @@ Array = npt.NDArray[Any]
 PLANES_MAX = 8  # Of an array with more than two dimensions.
 COLOURS = (3, 4)  # The last axis of a picture: red, green, blue, and how opaque it is.
 LAYERS_MAX = 64
+FEWER = 16  # A map with this many times fewer cells than the largest one is rather a small table.
 PICTURE = "picture"  # The layer of render().
 NO_MAP = "points(): points are shown over maps, and there is none: give layers(), too"
 
@@ -48,19 +50,34 @@ class ShownLayers:
         self.world = world_of(run.tape) if factory is None and can_simulate else None
         self.config: Mapping[str, Any] = run.tape.meta["world"]["config"] if self.world is not None else {}
         self._object_paths = [] if self.world is not None else _map_paths(first)
-        self._hooks = UserHooks(run) if can_simulate and not self._draws_itself() else None
+        has_hooks = can_simulate and not self._draws_itself()
+        self._hooks = UserHooks(run.another_simulation(), run.first_tick) if has_hooks else None
         self.own_methods: tuple[str, ...] = self._hooks.names if self._hooks is not None else ()
         self._own_layers: set[str] = set()
         self.has_picture = "render" in self.own_methods
         if self._hooks is not None:
             for tick, snapshot in samples.items():
                 self._own_layers |= self._hooks.layers(tick, snapshot).keys()
-        layers = dict.fromkeys(name for tick, snapshot in samples.items() for name in self.layers(tick, snapshot))
+        layers = self._ordered([self.layers(tick, snapshot) for tick, snapshot in samples.items()])
         self.names = [*([PICTURE] if self.has_picture else []), *layers][:LAYERS_MAX]
         kinds = dict.fromkeys(kind for tick, snapshot in samples.items() for kind in self.points(tick, snapshot))
         if kinds and not layers and self._hooks is not None and "points" in self.own_methods:
             self.problems.setdefault("points", (next(iter(samples)), NO_MAP))
         self.point_kinds = list(kinds) if layers else []
+
+    def _ordered(self, shown: Sequence[Mapping[str, Array]]) -> list[str]:
+        """The names of the maps of some ticks: arrays of the state that have few cells come last, the page opens with others.
+
+        What the world or the user's layers() return keeps its order.
+        """
+        cells: dict[str, int] = {}
+        for arrays in shown:
+            for name, array in arrays.items():
+                cells[name] = max(cells.get(name, 0), math.prod(array.shape[:2]))
+        if self._draws_itself():
+            return list(cells)
+        largest = max(cells.values(), default=0)
+        return sorted(cells, key=lambda name: name not in self._own_layers and cells[name] * FEWER < largest)
 
     @property
     def problems(self) -> HookProblems:

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from optional_packages import lazily
 
+import recorder
 from recorder import Recorder
 from recorder.format.blocks.block import BlockKind
 from replayer import Tape
@@ -201,6 +202,71 @@ def test_inputs_that_are_falsy_are_exported_too(tmp_path: Path) -> None:
     found = [content for contents in read(tmp_path / "a.mcap")[0]["/inputs"].values() for content in contents]
     shown = [(tick, value) for tick, value in enumerate(FALSY, 1) if value is not None]
     assert repr([(content["tick"], content["inputs"]) for content in found]) == repr(shown)
+
+
+class Anthill:
+    """A plain object with its own maps and points, whose methods spoil it; layers() fails at tick 2."""
+
+    def __init__(self) -> None:
+        self.trail = [0] * 12
+
+    def step(self) -> None:
+        self.trail[5] += 1
+
+    def layers(self) -> dict[str, Any]:
+        if self.trail[5] == 2:
+            raise ValueError("no trail")
+        shown, self.trail = np.array(self.trail).reshape(3, 4), []
+        return {"trail": shown}
+
+    def points(self) -> dict[str, Any]:
+        at, self.trail = self.trail[5], []
+        return {"ant": [[at + 0.5, 1.5, 9.0]]}
+
+
+ONE_HILL: list[Anthill] = []
+
+
+def one_anthill() -> Anthill:
+    """The same object each time."""
+    if not ONE_HILL:
+        ONE_HILL.append(Anthill())
+    return ONE_HILL[0]
+
+
+def anthill(folder: Path) -> Path:
+    """A tape of four steps."""
+    with recorder.record(Anthill(), folder / "hill.tape", trial_ms=0) as hill:
+        for _ in range(4):
+            hill.step()
+    return folder / "hill.tape"
+
+
+def test_the_users_own_maps_and_points_are_exported(tmp_path: Path, capsys: Any) -> None:
+    """As a plain loop returns them; the run stays as recorded; a method that raises is a line, and the rest is written."""
+    assert run(main, f"export {anthill(tmp_path)} --sim {__name__}:Anthill -o {tmp_path}/a.mcap --every 1") == 0
+
+    messages, _, (_, about) = read(tmp_path / "a.mcap")
+    grids, points = messages["/layers/trail"], messages["/points/ant"]
+    assert sorted(grids) == [tick * 10**9 for tick in (0, 1, 3, 4)]
+    for time_ns, (grid,) in grids.items():
+        truth = [0.0] * 12
+        truth[5] = time_ns / 10**9
+        assert np.frombuffer(base64.b64decode(grid["data"])).tolist() == truth
+    for tick in range(5):
+        (content,) = points[tick * 10**9]
+        assert np.frombuffer(base64.b64decode(content["data"])).tolist() == [tick + 0.5, 1.5]
+    (line,) = about["losses"].values()
+    assert line.startswith("at tick 2 and perhaps others, not in the file: layers() raised ValueError: no trail")
+    assert line in capsys.readouterr().err
+
+
+def test_a_factory_that_returns_one_object_is_left_alone(tmp_path: Path, capsys: Any) -> None:
+    """Its methods would move the run: a line says that they are not in the file."""
+    tape = anthill(tmp_path)
+    assert run(main, f"export {tape} --sim {__name__}:one_anthill -o {tmp_path}/a.mcap --every 1") == 0
+    assert "/layers/trail" not in read(tmp_path / "a.mcap")[0]
+    assert "layers() and points() return is not in the file: the factory returns one object" in capsys.readouterr().err
 
 
 class Other(Shapes):

@@ -187,6 +187,8 @@ def test_without_the_adapters_package_frames_hashes_and_keyframes_are_shown(tmp_
     assert "CartPoleEnv.state: 4 float64" in out
     code, _, errors = between
     assert code == 2
-    assert "without it only the states that are on the tape can be shown" in errors
+    assert (
+        "only the states that are on the tape can be shown, those of ticks with a keyframe: replay seek TAPE" in errors
+    )
     assert verify[0] == 2
     assert "Traceback" not in errors + verify[2]

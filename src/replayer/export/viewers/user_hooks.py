@@ -18,9 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from recorder.exception_text import raised_text
-from replayer.timeline.timeline import Timeline
 from sim.kernel.hooks import ensure_parameters
-from sim.kernel.simulation import restore, subject_of
+from sim.kernel.simulation import Simulation, restore, subject_of
 from sim.kernel.state import Snapshot
 from sim.scenario.scenario_simulation import ScenarioSimulation
 
@@ -43,15 +42,15 @@ class UserHooks:
         picture_problem: the reason why render() drew nothing when it was called last; None if it drew.
     """
 
-    def __init__(self, run: Timeline) -> None:
-        """Raises as make_simulation does."""
-        self._copy = run.another_simulation()
-        shown = self._copy.inner if isinstance(self._copy, ScenarioSimulation) else self._copy
-        self._methods = {name: found for name in METHODS if (found := _method(subject_of(shown), name)) is not None}
+    def __init__(self, copy: Simulation, first_tick: int) -> None:
+        """copy: a simulation of the tape that nothing else moves. first_tick: of the tape."""
+        self._copy = copy
+        subject = shown_subject(copy)
+        self._methods = {name: found for name in METHODS if (found := _method(subject, name)) is not None}
         self.names = tuple(self._methods)
         self.problems: HookProblems = {}
         self.picture_problem: str | None = None
-        self._first_tick = run.first_tick
+        self._first_tick = first_tick
 
     def layers(self, tick: int, snapshot: Snapshot) -> dict[str, Array]:
         """The maps of a state by name, each (height, width)."""
@@ -113,6 +112,11 @@ class UserHooks:
             if tick == self._first_tick:
                 return
         self.problems.setdefault(name, (tick, said))
+
+
+def shown_subject(simulation: Simulation) -> Any:
+    """The user's object, whose methods are called."""
+    return subject_of(simulation.inner if isinstance(simulation, ScenarioSimulation) else simulation)
 
 
 def _method(subject: Any, name: str) -> Callable[[], Any] | None:
