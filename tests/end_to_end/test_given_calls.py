@@ -135,3 +135,21 @@ def test_other_classes_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     inputs["turn()"][0][0][0] = {"Squad": {"name": "red", "health": 1, "place": [0, 0]}}
     assert branch(inputs) == 2
     assert_one_line(capsys.readouterr(), "expected Command")
+
+
+def test_diff_names_values_of_objects_by_their_paths(capsys: pytest.CaptureFixture[str]) -> None:
+    """No keyframe is at the first different tick: the objects are those of the re-simulated states."""
+    inputs = shown()
+    inputs["turn()"][0][0][1]["Command"]["to"] = [30, 40]
+    assert branch(inputs) == 0
+    capsys.readouterr()
+    assert run(replayer.commands.main.main, f"diff battle.tape x.tape {SIM}") == 1
+    out = capsys.readouterr().out
+    assert "  fields: squads[0].place[0], squads[0].place[1]\n" in out
+    assert "  at tick 5, re-simulated:\n    squads[0].place[0]: first 15, second 40\n" in out
+    assert run(replayer.commands.main.main, f"diff battle.tape x.tape {SIM} --json") == 1
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["fields"] == ["squads[0].place[0]", "squads[0].place[1]"]
+    assert "graph." not in json.dumps(facts)
+    assert run(replayer.commands.main.main, f"diff battle.tape x.tape {SIM} --ticks 1 --json") == 1
+    assert json.loads(capsys.readouterr().out)["fields"] == facts["fields"]

@@ -22,8 +22,14 @@ from replayer.commands.export import PICTURES, load_drawing
 from replayer.commands.options import Json, Output, Sim, TapePath
 from replayer.desync.dump.dump import difference_lines
 from replayer.desync.dump.dump_tapes import REPRODUCTION, diff_dumps, is_dump
-from replayer.desync.object_diff import GRAPH_PREFIX, named_fields, object_difference_lines, shown_fields
-from replayer.desync.state_diff import STATE_LABELS, FieldDifference
+from replayer.desync.object_diff import (
+    GRAPH_PREFIX,
+    compare_objects,
+    named_fields,
+    object_difference_lines,
+    shown_fields,
+)
+from replayer.desync.state_diff import STATE_LABELS, FieldDifference, compare_states
 from replayer.diagnose.compare.meeting import declared_counters, find_meeting, try_reads
 from replayer.diagnose.compare.spread import DifferenceSpread, measure_spread
 from replayer.diagnose.compare.tape_diff import TapeDifference, diff_tapes
@@ -36,6 +42,8 @@ from replayer.tape.tape import Tape
 from replayer.value_text import plain_text
 from sim.kernel.registry import ConfigError, UnknownWorldError
 from sim.kernel.state import Snapshot
+
+VALUES_NAMED = 8  # In the line of fields, of values of objects.
 
 
 def diff(
@@ -201,14 +209,23 @@ def _measure_spread(
     return spread, None, MeetingReport(meeting, trials) if meeting is not None else None
 
 
-def _tick_fields(result: TapeDifference) -> list[str] | None:
-    """The fields of the first different tick; None if the tapes do not state them."""
+def _object_states(result: TapeDifference, spread: DifferenceSpread | None) -> tuple[Snapshot, Snapshot] | None:
+    """The states of the first different tick, if they hold captured objects, and are re-simulated or in keyframes there."""
+    if result.ticks and result.keyframe_tick == result.ticks[0].tick:
+        return result.states
+    states = spread.states if spread is not None else None
+    return states if compare_objects(states, limit=1) is not None else None
+
+
+def _tick_fields(result: TapeDifference, spread: DifferenceSpread | None) -> list[str] | None:
+    """The fields of the first different tick, objects by the paths of their values; None if they are not known."""
     if not result.ticks:
         return []
-    fields = result.ticks[0].fields
-    if fields is None or result.keyframe_tick != result.ticks[0].tick:
+    fields, states = result.ticks[0].fields, _object_states(result, spread)
+    if states is None or (fields is None and result.keyframe_tick == result.ticks[0].tick):
         return None if fields is None else shown_fields(fields)
-    return named_fields(result.states, fields)  # Two states of other texts may be saved in ways that differ elsewhere.
+    # Two states of other texts may be saved in ways that differ elsewhere.
+    return named_fields(states, fields or [one.field for one in compare_states(*states)])
 
 
 def _facts(result: TapeDifference, spread: DifferenceSpread | None) -> dict[str, Any]:
@@ -221,7 +238,7 @@ def _facts(result: TapeDifference, spread: DifferenceSpread | None) -> dict[str,
         "first_bad": result.first_bad,
         "bad_ticks": len(result.ticks),
         "phase": result.phase,
-        "fields": _tick_fields(result),
+        "fields": _tick_fields(result, spread),
         "inputs_tick": result.inputs_tick,
         "inputs_differ_in_key_order_alone": result.is_key_order,
         "course": spread.trend if spread is not None else result.trend,
@@ -229,7 +246,7 @@ def _facts(result: TapeDifference, spread: DifferenceSpread | None) -> dict[str,
         "keyframe_tick": result.keyframe_tick,
         "keyframe_fields": named_fields(result.states, [difference.field for difference in result.differences]),
         "last_rows": _last_rows(spread),
-        "rows": {name: spread.counts[i].tolist() for i, name in enumerate(spread.fields)} if spread else None,
+        "rows": _rows(spread),
     }
 
 
@@ -241,7 +258,7 @@ def _print(
         print_visible(f"{both}: {counted(result.compared_ticks, 'tick')} from {ticks}, the same")
     else:
         print_visible(f"{both}: {_same_before(result)}first different at tick {result.ticks[0].tick:,} of {ticks}")
-        _print_where(result)
+        _print_where(result, spread)
     if result.inputs_tick is not None:
         order = " (before the states do)" if result.ticks and result.inputs_tick < result.ticks[0].tick else ""
         keys = " in the order of the keys of a dict alone" if result.is_key_order else ""
@@ -254,17 +271,37 @@ def _print(
         print_visible(f"  trend: {_trend_text(result, spread)}")
     for line in _difference_lines(result.states, result.differences):
         print_visible(f"    {line}")
+    if result.ticks and result.keyframe_tick != result.ticks[0].tick:
+        _print_objects(result, spread)
     if spread is not None and spread.stopped:
         print_visible(f"  rows are counted for {counted(spread.counts.shape[1], 'tick')}: {spread.stopped}")
     if why is not None:
         print_visible(f"  {why}")
 
 
+def _print_objects(result: TapeDifference, spread: DifferenceSpread | None) -> None:
+    """Print how the objects of the first different tick differ, if both runs were re-simulated."""
+    states = _object_states(result, spread)
+    lines = _difference_lines(states, compare_states(*states)) if states is not None else []
+    if lines:
+        print_visible(f"  at tick {result.ticks[0].tick:,}, re-simulated:")
+    for line in lines:
+        print_visible(f"    {line}")
+
+
 def _last_rows(spread: DifferenceSpread | None) -> dict[str, int] | None:
     """The number of rows that differ at the last tick that was re-simulated, by field; None if none was."""
     if spread is None or not spread.counts.size:
         return None
-    return {name: count for name, count in zip(spread.fields, spread.counts[:, -1].tolist(), strict=True) if count}
+    return {name: counts[-1] for name, counts in (_rows(spread) or {}).items() if counts[-1]}
+
+
+def _rows(spread: DifferenceSpread | None) -> dict[str, list[int]] | None:
+    """The numbers of rows that differ, by field; without those of the saved form of objects, which mean nothing to a user."""
+    if spread is None:
+        return None
+    named = zip(spread.fields, spread.counts.tolist(), strict=True)
+    return {name: counts for name, counts in named if not name.startswith(GRAPH_PREFIX)}
 
 
 def _same_before(result: TapeDifference) -> str:
@@ -274,14 +311,15 @@ def _same_before(result: TapeDifference) -> str:
     return f"the same to tick {first_bad - 1:,}, " if is_known and first_bad > result.first_tick else ""
 
 
-def _print_where(result: TapeDifference) -> None:
+def _print_where(result: TapeDifference, spread: DifferenceSpread | None) -> None:
     if result.phase is not None:
         print_visible(f"  phase: {result.phase}")
-    fields = _tick_fields(result)
+    fields = _tick_fields(result, spread)
     if fields is None:
         print_visible("  fields: not known from the tapes; --blame fields records them")
     elif fields:
-        print_visible(f"  fields: {', '.join(fields)}")
+        is_long = len(fields) > VALUES_NAMED and compare_objects(_object_states(result, spread), limit=1) is not None
+        print_visible(f"  fields: {', '.join(fields[:VALUES_NAMED] if is_long else fields)}{', …' if is_long else ''}")
     else:
         print_visible("  fields: none by their hashes: only the capacities of tables or blobs differ")
 

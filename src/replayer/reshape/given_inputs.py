@@ -36,8 +36,9 @@ class GivenInputs:
             why = f"assignments from outside ({SET!r}) can only be those of the recorded tick; {ADVICE}"
             raise UnfitTapeError(f"{self._source}: tick {tick:,}: {why}")
         try:
+            own = recorded.get(key) if type(recorded) is dict else None
             calls = self._calls(key, is_step=key == simulation.method.key)
-            return {**given, key: calls.read(given[key], simulation.finder, simulation.subject)}
+            return {**given, key: calls.read(given[key], own, simulation.finder, simulation.subject)}
         except GivenCallError as error:
             raise UnfitTapeError(f"{self._source}: tick {tick:,}, {key}: {error}") from None
 

@@ -31,6 +31,7 @@ class DifferenceSpread:
         counts: (fields, ticks) int64, the number of rows that differ.
         trend: of the number of rows: see TapeDifference.
         stopped: why it ends before the requested last tick; None if it does not.
+        states: of both runs at first_tick; None if it was not reached.
     """
 
     first_tick: int
@@ -38,6 +39,7 @@ class DifferenceSpread:
     counts: npt.NDArray[np.int64]
     trend: Trend
     stopped: str | None
+    states: tuple[Snapshot, Snapshot] | None = None
 
     @property
     def last_tick(self) -> int:
@@ -55,7 +57,7 @@ def measure_spread(
     for cursor in (one, other):
         cursor.seek(max(first_bad - 1, cursor.tape.first_tick))
     columns: list[dict[str, int]] = []
-    stopped = None
+    stopped, first_states = None, None
     for tick in range(first_bad, last_tick + 1):
         try:
             for cursor in (one, other):
@@ -65,7 +67,9 @@ def measure_spread(
         except (RecordingError, MismatchError) as error:
             stopped = _why(cursor, error)
             break
-        columns.append(_count(one.state.snapshot(), other.state.snapshot()))
+        states = one.state.snapshot(), other.state.snapshot()
+        first_states = first_states or states
+        columns.append(_count(*states))
         if progress is not None:
             progress(tick - first_bad + 1, last_tick - first_bad + 1)
     fields = list(dict.fromkeys(name for column in columns for name in column))
@@ -73,7 +77,7 @@ def measure_spread(
     counts = counts.reshape(len(fields), len(columns))
     totals = counts.sum(axis=0).tolist()
     trend: Trend = "transient" if totals and not totals[-1] else trend_of_counts(totals or [0])
-    return DifferenceSpread(first_bad, fields, counts, trend, stopped)
+    return DifferenceSpread(first_bad, fields, counts, trend, stopped, first_states)
 
 
 def _ensure_recorded(cursor: Cursor, tape: Tape, tick: int) -> None:

@@ -11,7 +11,7 @@ import ast
 import enum
 import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import attrs
@@ -64,14 +64,20 @@ class GivenCalls:
             else:
                 self._learn_plain(call, "")
 
-    def read(self, given: Any, finder: ClassFinder, subject: Any) -> Any:
+    def read(self, given: Any, recorded: Any, finder: ClassFinder, subject: Any) -> Any:
         """The recorded form of a call; given itself if all recorded calls of the method are plain data.
 
-        subject: the object as it is before the call. Raises GivenCallError.
+        recorded: the recorded form of the call at this tick, if there is one: the same text at the same place is the same
+        value. subject: the object as it is before the call. Raises GivenCallError.
         """
         match given:
             case [list(arguments), dict(keywords)] if self._has_forms:
-                reader = _Reader(self._places, finder, subject)
+                own = (
+                    dict(_texts_in(msgpack.unpackb(recorded, raw=False, strict_map_key=False), ""))
+                    if type(recorded) is bytes
+                    else {}
+                )
+                reader = _Reader(self._places, own, finder, subject)
                 listed = ["l", *(reader.form(one, f"[{i}]", f"[{i}]") for i, one in enumerate(arguments))]
                 named = [
                     part for key, one in keywords.items() for part in (key, reader.form(one, f".{key}", f".{key}"))
@@ -132,7 +138,8 @@ class GivenCalls:
 class _Reader:
     """Reads the arguments of one call. path: of a place, where: the same for messages."""
 
-    def __init__(self, places: dict[str, _Place], finder: ClassFinder, subject: Any) -> None:
+    def __init__(self, places: dict[str, _Place], own: dict[str, Any], finder: ClassFinder, subject: Any) -> None:
+        self._own = own
         self._places, self._finder, self._subject = places, finder, subject
 
     def form(self, given: Any, path: str, where: str) -> Any:
@@ -151,6 +158,9 @@ class _Reader:
     def _of_text(self, text: str, place: _Place, where: str) -> Any:
         if not place.letters & _AS_TEXTS:
             return text
+        own = self._own.get(where)
+        if own is not None and shown_form(own) == text:
+            return own
         form = self._named(text, place)
         if "str" not in place.letters:
             if form is None:
@@ -256,6 +266,27 @@ class _Reader:
         if place.letters & {"O", "T", "G", "P", "V"} and not place.letters & same:
             several = ", ".join(sorted(map(last_name, [*place.objects, *place.tuples])))
             raise _refused(where, given, f"expected {several or 'what was recorded there'}")
+
+
+def _texts_in(tree: Any, where: str) -> Iterator[tuple[str, Any]]:
+    """The texts of a call, and what is shown as one, with their places as messages name them."""
+    match tree:
+        case str() | ["G" | "P" | "V", *_]:
+            yield where, tree
+        case ["l", ["l", *arguments], ["d", *pairs]] if not where:
+            for index, one in enumerate(arguments):
+                yield from _texts_in(one, f"[{index}]")
+            for key, one in zip(pairs[::2], pairs[1::2], strict=True):
+                yield from _texts_in(one, f".{key}")
+        case ["l" | "t", *items] | ["T", _, *items]:
+            for index, one in enumerate(items):
+                yield from _texts_in(one, f"{where}[{index}]")
+        case ["d", *pairs]:
+            for key, one in zip(pairs[::2], pairs[1::2], strict=True):
+                yield from _texts_in(one, f"{where}[{key!r}]")
+        case ["O", _, list(names), *items]:
+            for name, one in zip(names, items, strict=True):
+                yield from _texts_in(one, f"{where}.{name}")
 
 
 def _form_of_plain(value: Any) -> Any:
