@@ -27,6 +27,10 @@ from sim.adapters.interface.attempts import RAISED
 from sim.adapters.interface.proxy import RecordedProxy
 
 SET = "set"
+_EXPECTED = (
+    "expected numbers, texts, arrays, lists, dicts or sets of them, members of an enum, or objects of classes of the "
+    "recorded object's modules: pass an index, a name or a number in its place"
+)
 _OF_PROXY = "record() returned it in place of an object: pass that object, its .subject"
 _AS_IS = frozenset((float, bool, str, bytes, type(None)))
 _OWNER_BYTES, _OWNER_FACTOR = (
@@ -90,17 +94,23 @@ class StepMethod:
         that are objects. Raises TypeError for arguments that cannot be recorded.
         """
         arguments, keywords = call.arguments, call.keywords
+        may_be_alone = False
         if self._is_step and not keywords and not call.changes:
             if len(arguments) == 1:
                 argument = arguments[0]
                 if self._is_written_alone(argument, others):
                     return argument
+                may_be_alone = type(argument) is not dict and argument is not None
             elif not arguments and (not self._takes_one or self._none_is_default):
                 return None
         listed = [list(arguments), dict(keywords)]
-        inputs: dict[str, Any] = {
-            self.key: listed if is_apart(listed, others) else self._encoded(listed, names(), others())
-        }
+        try:
+            called = listed if is_apart(listed, others) else encode_value(listed, names(), others())
+        except NotPlainError as error:
+            if may_be_alone and isinstance(error.value, np.ndarray):
+                return arguments[0]  # The recorder knows some subclasses, and refuses others.
+            raise self._refusal(error) from None
+        inputs: dict[str, Any] = {self.key: called}
         if call.changes:
             inputs[SET] = encode_value([list(change) for change in call.changes], names(), others().of_changes())
         return inputs
@@ -132,31 +142,15 @@ class StepMethod:
         if type(argument) is dict:
             has_our_keys = RAISED in argument or any(type(key) is str and key.endswith("()") for key in argument)
             return is_apart(argument, others) and not has_our_keys
-        if is_apart(argument, others):
-            return True
-        try:
-            encode_value(argument, others=others())
-        except NotPlainError as error:
-            return isinstance(error.value, np.ndarray)  # The recorder knows some subclasses, and refuses others.
-        return False
+        return is_apart(argument, others)
 
-    def _encoded(self, listed: list[Any], known: Mapping[int, str], others: CallValues) -> bytes:
-        try:
-            return encode_value(listed, known, others)
-        except NotPlainError as error:
-            place = error.path.removeprefix("value[0]").removeprefix("value[1]")
-            why = (
-                _OF_PROXY
-                if issubclass(type(error.value), RecordedProxy)
-                else error.why
-                or (
-                    "expected numbers, texts, arrays, lists, dicts or sets of them, members of an enum, or objects of classes "
-                    "of the recorded object's modules: pass an index, a name or a number in its place"
-                )
-            )
-            raise TypeError(
-                f"the call {self.name}(...) cannot be recorded: argument {place} is {type(error.value).__name__}: {why}"
-            ) from None
+    def _refusal(self, error: NotPlainError) -> TypeError:
+        place = error.path.removeprefix("value[0]").removeprefix("value[1]")
+        is_proxy = issubclass(type(error.value), RecordedProxy)
+        why = _OF_PROXY if is_proxy else error.why or _EXPECTED
+        return TypeError(
+            f"the call {self.name}(...) cannot be recorded: argument {place} is {type(error.value).__name__}: {why}"
+        )
 
 
 def is_apart(value: Any, others: Callable[[], CallValues]) -> bool:
