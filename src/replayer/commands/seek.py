@@ -71,7 +71,7 @@ def seek(
     step
         The number of actions done in the episode. 0, the default, is its reset.
     field
-        Print this field, too, or a value in recorded objects: 'units[3]', as in replay who. May be repeated.
+        Print this field in place of all, or a value in recorded objects: 'units[3]', as in replay who. May be repeated.
     changes
         Print what the step to this tick changed, too: the values before and after it. A write of an equal value is none.
     all_rows
@@ -109,8 +109,8 @@ def seek(
         facts = seek_facts(report, shown.summary(world, config), shown.requested_values(), aux, ended)
         print_json(facts | ({"changes": changed.facts()} if changed is not None else {}))
         return SAME
-    more = section_lines(aux) + ended_lines(ended)
-    print_seek(path, report, shown.summary_lines(world, config, whole=all_rows and not names) + more)
+    summary = [] if names else shown.summary_lines(world, config, whole=all_rows) + section_lines(aux)
+    print_seek(path, report, summary + ended_lines(ended))
     _print_more(shown, changed, drawn, output, all_rows=all_rows)
     return SAME
 

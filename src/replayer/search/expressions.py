@@ -76,6 +76,7 @@ class Expression:
 
 LOOP_HINT = "a loop is not allowed in a condition; NAME[:] is all values of a list or dict: (units[:].hp > 3).any()"
 
+TUPLE_HINT = "a tuple is not allowed in a condition: in Python, seek to the tick and ask the object itself, run.subject"
 
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 _ASSIGNED = re.compile(r"(?<![=<>!:])=(?!=)")
@@ -131,6 +132,8 @@ class _Builder:
                 return self._call(node)
         if isinstance(node, ast.GeneratorExp | ast.ListComp | ast.SetComp | ast.DictComp):
             self._refuse(node, LOOP_HINT)
+        if isinstance(node, ast.Tuple):
+            self._refuse(node, TUPLE_HINT)
         return self._refuse(node, f"{type(node).__name__} is not allowed in a condition")
 
     def _unary(self, node: ast.expr, op: ast.unaryop, operand: Evaluate) -> Evaluate:

@@ -217,8 +217,20 @@ class Finder:
     def _holds(self, tick: int, state: State) -> bool:
         self._examined += 1
         if not isinstance(self._condition, Expression):
-            return bool(self._condition(state.snapshot()))
+            return self._function_holds(self._condition, state.snapshot())
         return self._evaluated(tick, self._values(tick, state))
+
+    @staticmethod
+    def _function_holds(condition: Callable[[Snapshot], Any], snapshot: Snapshot) -> bool:
+        try:
+            return bool(condition(snapshot))
+        except AttributeError as error:
+            if error.obj is snapshot:
+                error.add_note(
+                    "a function gets the fields of a state by name, as run.state has them, and no recorded objects: for values "
+                    "inside objects write the condition as a text, such as 'len(units) > 12'"
+                )
+            raise
 
     def _evaluated(self, tick: int, values: Callable[[ValueName], Any]) -> bool:
         assert isinstance(self._condition, Expression)

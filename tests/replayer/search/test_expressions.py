@@ -220,6 +220,7 @@ def test_a_text_that_is_no_condition(text: str, state: State, tmp_path: Path, mo
     ("text", "hint"),
     [
         ("any(u.hp > u.max_hp for u in units)", "a loop is not allowed in a condition; NAME[:] is all values"),
+        ("(9, 6) in fog[1]", "column 1: a tuple is not allowed in a condition: in Python, seek to the tick"),
         ("[u.hp for u in units]", "a loop is not allowed in a condition; NAME[:] is all values"),
         ("any(units.values())", "expected the name of a value; units[:] is all values of a dict or a list"),
         ("game.units.values().any()", "expected the name of a value; game.units[:] is all values of a dict or a list"),

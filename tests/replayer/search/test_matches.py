@@ -55,6 +55,20 @@ def test_a_function_of_a_snapshot_is_a_condition(garden: tuple[Path, list[Any]])
 
 
 @pytest.mark.seldom(0.15)
+def test_a_function_that_asks_for_an_object_hears_what_it_gets(garden: tuple[Path, list[Any]]) -> None:
+    """A note on the error of a snapshot; any other AttributeError has none."""
+    path, _ = garden
+    with replayer.open(path, Garden) as run:
+        with pytest.raises(AttributeError, match="fog") as raised:
+            run.find(lambda state: len(state.fog[1]) < 40)  # type: ignore[attr-defined]
+        assert (
+            "no recorded objects: for values inside objects write the condition as a text" in raised.value.__notes__[0]
+        )
+        with pytest.raises(AttributeError) as own:
+            run.find(lambda _: [].fog)  # type: ignore[attr-defined]
+        assert not hasattr(own.value, "__notes__")
+
+
 def test_conditions_over_objects_equal_a_plain_loop(battle: tuple[Path, list[Any]]) -> None:
     """Paths, all items of a list, keys, texts and lengths."""
     path, states = battle

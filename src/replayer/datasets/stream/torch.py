@@ -8,12 +8,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
-import torch
-from torch.utils.data import IterableDataset, get_worker_info
 
 from replayer.datasets.request import ExtractionError
 from replayer.datasets.stream.samples import Sample, Samples, samples
+from sim.extras import missing_package
 from sim.user_warning import warn_user
+
+try:
+    import torch
+    from torch.utils.data import IterableDataset, get_worker_info
+except ModuleNotFoundError as error:
+    if error.name != "torch":
+        raise  # A broken installation of it says so itself.
+    raise ModuleNotFoundError(missing_package("TapeDataset", "PyTorch", "torch"), name="torch") from None
 
 TURN = "turn"
 
