@@ -12,9 +12,15 @@ from commanded_battle import Act, Battle, Command, orders
 import recorder
 import replayer
 import replayer.commands.main
+from replayer.diagnose.parties.party_runner import PartyRunner
 from replayer.value_text import inputs_to_json
 
 from oracle.command_lines import assert_one_line, run
+
+
+class StoppedError(Exception):
+    """What is tested has happened."""
+
 
 SIM = "--sim commanded_battle:Battle"
 TICKS, TICK = 8, 5
@@ -38,7 +44,7 @@ def shown() -> Any:
 def branch(inputs: Any) -> int:
     """The exit code of a branch with these inputs at the tick."""
     Path("x.jsonl").write_text(json.dumps({"tick": TICK, "inputs": inputs}) + "\n")
-    return run(replayer.commands.main.main, f"branch battle.tape --at 4 --override x.jsonl -o x.tape {SIM}")
+    return int(run(replayer.commands.main.main, f"branch battle.tape --at 4 --override x.jsonl -o x.tape {SIM}"))
 
 
 def facts(battle: Any) -> Any:
@@ -153,3 +159,23 @@ def test_diff_names_values_of_objects_by_their_paths(capsys: pytest.CaptureFixtu
     assert "graph." not in json.dumps(facts)
     assert run(replayer.commands.main.main, f"diff battle.tape x.tape {SIM} --ticks 1 --json") == 1
     assert json.loads(capsys.readouterr().out)["fields"] == facts["fields"]
+
+
+def test_explain_prints_the_first_different_tick_before_it_runs_anything(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What follows may take long: the tick is known from the tapes alone."""
+    inputs = shown()
+    inputs["turn()"][0][0][1]["Command"]["to"] = [30, 40]
+    assert branch(inputs) == 0
+    capsys.readouterr()
+    printed: list[str] = []
+
+    def stop(*_: Any) -> None:
+        printed.append(capsys.readouterr().out)
+        raise StoppedError
+
+    monkeypatch.setattr(PartyRunner, "run", stop)
+    with pytest.raises(StoppedError):
+        run(replayer.commands.main.main, f"explain battle.tape x.tape {SIM}")
+    assert printed == ["battle.tape and x.tape: first different at tick 5 of 4 to 8\n"]

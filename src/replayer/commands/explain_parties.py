@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TextIO
 
 import attrs
 from cyclopts import Parameter
@@ -25,10 +25,11 @@ from replayer.commands.arguments import ensure_states
 from replayer.commands.options import TapePath
 from replayer.diagnose.bisect.commit_run import place_in_tree
 from replayer.diagnose.bisect.repository import Repository, RepositoryError
+from replayer.diagnose.compare.tape_diff import TapeDifference
 from replayer.diagnose.parties.party import Party, WorkTree
 from replayer.diagnose.parties.party_explanation import PartyExplanation
 from replayer.diagnose.parties.two_tapes import NotComparableError, explain_parties, recorded_environment
-from replayer.report.party_report import CauseTexts, party_facts, party_lines
+from replayer.report.party_report import CauseTexts, first_party_line, party_facts, party_lines
 from replayer.status import worst_code
 from replayer.tape.completeness import tape_code
 from replayer.tape.tape import Tape
@@ -93,27 +94,32 @@ def explain_two(
             raise UsageError(f"expected a folder, got --other-path {folder}")
     first = Party("A", paths[0], paths[0], sim, environment=recorded[0])
     with _party(paths[1], sim, other, {**recorded[1], **environment}) as second:
-        explanation = _explained(first, second, quiet=as_json)
+        explanation = _explained(first, second, quiet=as_json, stdout=sys.stdout)
         _ensure_used(explanation, other)
         # Here: they read the sources of a commit's work tree.
         shown = party_facts(explanation, texts) if as_json else party_lines(explanation, texts)
     shown = _without_tree(shown, second.work_tree)
     if as_json:
         print_json(shown)
-    else:
-        print_visible("\n".join(map(plain_text, shown)))
+    else:  # The first line is printed as soon as the tick is known.
+        print_visible("\n".join(map(plain_text, shown[explanation.tick is not None :])))
     differs = explanation.tick is not None or explanation.difference.inputs_tick is not None
     return worst_code([*codes, DIFFERS if differs else SAME])
 
 
-def _explained(first: Party, second: Party, *, quiet: bool) -> PartyExplanation:
+def _explained(first: Party, second: Party, *, quiet: bool, stdout: TextIO) -> PartyExplanation:
+    def begin(difference: TapeDifference) -> None:
+        if not quiet:
+            line = plain_text(first_party_line(difference, (first, second)))
+            print_visible(line, flush=True, file=stdout)
+
     with (
         progress_bar("comparing", 100, quiet=quiet) as show,
         reading(first.tape),
         redirect_stdout(sys.stderr),
     ):
         try:
-            return explain_parties(first, second, lambda fraction: show(round(100 * fraction)))
+            return explain_parties(first, second, lambda fraction: show(round(100 * fraction)), begin)
         except NotComparableError as error:
             raise UsageError(f"{first.tape}, {second.tape}: {error}") from None
 

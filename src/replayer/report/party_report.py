@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
@@ -13,10 +13,12 @@ import attrs
 from recorder.text import counted, shown_path
 from replayer.desync.dump.dump import difference_lines
 from replayer.desync.object_diff import object_difference_lines, shown_fields
+from replayer.diagnose.compare.tape_diff import TapeDifference
 from replayer.diagnose.explain.cause import Cause
 from replayer.diagnose.explain.source_lines import SourceFile
 from replayer.diagnose.explain.variant_choice import SEED
 from replayer.diagnose.parties.factors import Factor, is_installed
+from replayer.diagnose.parties.party import Party
 from replayer.diagnose.parties.party_explanation import FactorTest, PartyExplanation
 
 LABELS = ("A", "B")
@@ -41,6 +43,13 @@ class CauseTexts:
 # --- for people
 
 
+def first_party_line(difference: TapeDifference, parties: Sequence[Party]) -> str:
+    """The line that names the first different tick; there is one."""
+    both = " and ".join(str(party.tape) for party in parties)
+    ticks = f"{difference.first_tick:,} to {difference.last_tick:,}"
+    return f"{both}: first different at tick {difference.first_bad:,} of {ticks}"
+
+
 def party_lines(explanation: PartyExplanation, texts: CauseTexts) -> list[str]:
     """The explanation for people."""
     difference = explanation.difference
@@ -57,7 +66,7 @@ def party_lines(explanation: PartyExplanation, texts: CauseTexts) -> list[str]:
             *_unread(explanation),
         ]
     lines = [
-        f"{both}: first different at tick {explanation.tick:,} of {difference.first_tick:,} to {difference.last_tick:,}",
+        first_party_line(difference, explanation.parties),
         *_field_lines(explanation),
         *_inputs_lines(explanation),
         *_unread(explanation),

@@ -57,8 +57,15 @@ def recorded_environment(meta: Mapping[str, object], present: Mapping[str, str])
     return recorded_switches(recorded, present) if isinstance(recorded, Mapping) else {}
 
 
-def explain_parties(first: Party, second: Party, progress: Progress = lambda _: None) -> PartyExplanation:
+def explain_parties(
+    first: Party,
+    second: Party,
+    progress: Progress = lambda _: None,
+    on_difference: Callable[[TapeDifference], None] = lambda _: None,
+) -> PartyExplanation:
     """Explain the first difference of two tapes. progress: called with a fraction, from 0 to 1.
+
+    on_difference: called with the difference once it is known, before anything is run, which may take long.
 
     Raises NotComparableError for tapes without a common tick, or of different simulations; MissingTickError as
     diff_tapes does.
@@ -73,6 +80,7 @@ def explain_parties(first: Party, second: Party, progress: Progress = lambda _: 
         explanation = PartyExplanation(difference, parties)
         if difference.first_bad is None:
             return explanation
+        on_difference(difference)
         with PartyRunner() as runner:
             return _Case((one, other), parties, difference, runner, progress).explain()
 
