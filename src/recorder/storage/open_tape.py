@@ -174,8 +174,10 @@ class OpenTape(ClosedOnExit):
         before = self._files, self._sources, self._journal, self._journal_file
         try:
             return self._open_and_assemble(believe_index=believe_index)
-        except BaseException:
+        except BaseException as error:
             self._files, self._sources, self._journal, self._journal_file = before
+            if isinstance(error, FileNotFoundError) and isinstance(self.path, TapeUrl):
+                _ensure_no_folder(self.path)
             raise
 
     def _open_and_assemble(self, *, believe_index: bool) -> Assembled:
@@ -250,6 +252,21 @@ class OpenTape(ClosedOnExit):
             file.close()
         if self._journal_file is not None:
             self._journal_file.close()
+
+
+def _ensure_no_folder(url: TapeUrl) -> None:
+    """Raise IsADirectoryError with a tape in it if a URL is a folder: many stores have none, only names that begin with it."""
+    from recorder.storage.remote.url_folder import is_folder, list_folder  # noqa: PLC0415 - most tapes are files of this machine
+
+    try:
+        if not is_folder(url):
+            return
+        tapes = sorted(name for name in list_folder(url) if name.endswith(".tape"))
+    except OSError:
+        return  # The error that is known already says more.
+    text = f"{os.strerror(errno.EISDIR)}: name one tape in it"
+    text += f", such as {(url / tapes[0]).shown}" if tapes else ""
+    raise IsADirectoryError(errno.EISDIR, text, url.shown)
 
 
 def _is_segment(source: SegmentInput) -> bool:

@@ -51,6 +51,17 @@ def printed(capsys: pytest.CaptureFixture[str], line: str) -> tuple[int, str]:
     return code, re.sub(r"\d+\.\d+ ms|\"milliseconds\": [\d.]+|in [\d.]+ s", "", out.out)
 
 
+def test_a_folder_of_tapes_is_called_one(capsys: pytest.CaptureFixture[str]) -> None:
+    """With a tape in it, in Python and in a command; what does not exist is still called so."""
+    with pytest.raises(IsADirectoryError, match=r"name one tape in it, such as counted://runs/other.tape"):
+        replayer.open("counted://runs", Walkers)
+    assert run(main, "info counted://runs") == 2
+    assert_one_line(capsys.readouterr(), "name one tape in it, such as counted://runs/other.tape")
+    for missing in ("counted://elsewhere/run.tape", "counted://runs/none.tape"):
+        with pytest.raises(FileNotFoundError):
+            replayer.open(missing, Walkers)
+
+
 @pytest.mark.parametrize(
     "line",
     [
