@@ -36,6 +36,7 @@ from replayer.tape.tape import Tape
 from replayer.timeline.values_check import NoValuesError, ValuesReport, check_values, measure_values_alone
 from replayer.timeline.verify import VerificationReport, check_seal, verify_tape
 from replayer.value_text import plain_text
+from replayer.view.finding_folder import dumps_beside
 
 SLOW_CPU_S = 5.0  # Of a verification, from which on a faster one is spoken of.
 FieldMapFile = Annotated[
@@ -125,6 +126,14 @@ def verify(
     return DIFFERS if report.first_bad is not None or report.wrong_keyframes else STATUS_CODES[report.status]
 
 
+def _tell_of_older_dumps(path: Location) -> None:
+    """Name the dumps of the tape that an earlier verification wrote: replay view shows them."""
+    with reading(path), Tape(path) as opened:
+        run_id = opened.run_id
+    for finding, when in dumps_beside(path, run_id):
+        print_visible(f"  not found again: {finding.folder} of {when}, with the code of then")
+
+
 def _shard_facts(path: Location, report: VerificationReport) -> dict[str, Any]:
     """The facts about shards for the JSON object, if the run has tapes of them."""
     if not report.findings or not isinstance(path, Path) or not shards_folder(path).exists():
@@ -137,6 +146,8 @@ def _shard_facts(path: Location, report: VerificationReport) -> dict[str, Any]:
 def _print_report(path: Location, report: VerificationReport, sim: str | None, *, has_first_inputs: bool) -> None:
     """Print the report; after a desync of a run in shards, name those whose recorded rows are not the replayed ones."""
     print_report(path, report, sim, has_first_inputs=has_first_inputs)
+    if report.ok:
+        _tell_of_older_dumps(path)
     facts = _shard_facts(path, report)
     if not facts:
         return

@@ -59,6 +59,15 @@ def read_finding(folder: Path) -> ViewedFinding:
 
 def findings_beside(tape: Location, run_id: str) -> list[tuple[int, str]]:
     """Tick and a line of each dump of a run next to its tape. What is not a dump, or cannot be read, is none."""
+    found = []
+    for finding, when in dumps_beside(tape, run_id):
+        words = f"{EARLIER} of {when}, with the code of then, found: {finding.title}; "
+        found.append((finding.tick, f"{words}side by side: replay view {finding.folder}"))
+    return found
+
+
+def dumps_beside(tape: Location, run_id: str) -> list[tuple[ViewedFinding, str]]:
+    """The finding of each dump of a run next to its tape, and when it was written, in UTC."""
     if isinstance(tape, TapeUrl):
         return []  # Dumps are written on this machine.
     found = []
@@ -67,12 +76,11 @@ def findings_beside(tape: Location, run_id: str) -> list[tuple[int, str]]:
         try:
             facts: Any = json.loads((folder / FINDING).read_text(encoding="utf-8"))
             finding = read_finding(folder)
+            written = (folder / FINDING).stat().st_mtime
         except (OSError, ValueError):
             continue
         if facts.get("run_id") == run_id:
-            when = datetime.fromtimestamp((folder / FINDING).stat().st_mtime, UTC).strftime("%Y-%m-%d %H:%M UTC")
-            words = f"{EARLIER} of {when} found: {finding.title}; side by side: replay view {finding.folder}"
-            found.append((finding.tick, words))
+            found.append((finding, datetime.fromtimestamp(written, UTC).strftime("%Y-%m-%d %H:%M UTC")))
     return found
 
 

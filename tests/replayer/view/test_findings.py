@@ -14,6 +14,7 @@ from tiny_roles import Ring
 
 import replayer
 from recorder.scenarios import run_with_scenario
+from replayer.commands.main import main
 from replayer.desync.dump.dump_source import dump_source
 from replayer.view.finding_folder import findings_beside, read_finding
 from replayer.view.mark_index import MarkIndex
@@ -21,6 +22,7 @@ from replayer.view.worker.finding_cursors import make_cursor
 from replayer.view.worker.page_jobs import ViewSelection
 from replayer.view.worker.tape_marks import mark_parts
 
+from oracle.command_lines import run
 from small_worlds import record
 from viewed_worlds import DriftingPond, Pond, inputs_of_pond
 
@@ -141,7 +143,8 @@ def test_only_dumps_of_the_run_are_found_beside_a_tape(dump: Path, content: str)
         assert tick == source.tick
         written = (dump / "finding.json").stat().st_mtime
         when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(written))
-        assert words == f"an earlier verify of {when} found: {title}; side by side: replay view {dump.name}"
+        said = f"an earlier verify of {when}, with the code of then, found: {title}"
+        assert words == f"{said}; side by side: replay view {dump.name}"
         assert findings_beside(tape, "no run") == []
     finally:
         (dump.parent / "pond.desync-999/finding.json").unlink()
@@ -211,3 +214,17 @@ def test_the_page_is_told_of_the_finding(client: Any, dump: Path) -> None:
     assert client.get("/api/jump?kind=finding&tick=0").json() == {"tick": finding.tick}
     assert client.get(f"/api/jump?kind=finding&tick={finding.tick}").json() == {"tick": None}
     assert client.get(f"/api/jump?kind=finding&tick={TICKS}&back=1").json() == {"tick": finding.tick}
+
+
+def test_a_verification_that_passes_names_the_dumps_that_it_did_not_find_again(
+    dump: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One that finds a desync again, and the machine's own lines, do not."""
+    tape, words = str(dump.parent / "pond.tape"), "not found again: "
+    assert run(main, f"verify {tape} --sim viewed_worlds:Pond -j 1") == 0
+    assert f"{words}{dump.name} of 20" in capsys.readouterr().out
+    folder = dump.parent / "others"
+    assert run(main, f"verify {tape} --sim viewed_worlds:DriftingPond -j 1 --dump-folder {folder}") == 1
+    assert words not in capsys.readouterr().out
+    assert run(main, f"verify {tape} --sim viewed_worlds:Pond -j 1 --json") == 0
+    assert words not in capsys.readouterr().out

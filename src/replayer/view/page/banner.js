@@ -42,8 +42,8 @@ function found(state, actions) {
   if (!rows.length) return [];
   const [tick, words] = rows[0], more = rows.length > 1 ? `, and ${whole(rows.length - 1)} more ( f )` : '';
   // A dump is of the code of then: it says nothing about the tape, or the code of now.
-  const className = words.startsWith('an earlier verify') ? 'warn' : '';
-  return [h('div', { className }, h('b', { textContent: `Found at tick ${whole(tick)}` }), text(words + more), grow(), button('Go there', () => actions.go(tick)))];
+  const isEarlier = words.startsWith('an earlier verify');
+  return [h('div', { className: isEarlier ? 'warn' : '' }, h('b', { textContent: `Found ${isEarlier ? 'earlier ' : ''}at tick ${whole(tick)}` }), text(words + more), grow(), button('Go there', () => actions.go(tick)))];
 }
 
 function difference(state, actions) {
