@@ -238,6 +238,29 @@ def test_tapes_without_a_note(load_shop: Load, tmp_path: Path, monkeypatch: pyte
     assert said_of_code(tmp_path / "run.tape", load_shop(SHOP.replace("+= 1", "+= 2")).Shop) is None
 
 
+def test_objects_of_a_module_are_not_asked(load_shop: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A proxy that raises when it is asked for its class stops no recording, and neither does anything else that raises."""
+    source = (
+        SHOP
+        + """
+
+class Proxy:
+    @property
+    def __class__(self):
+        raise RuntimeError("no object is bound")
+
+proxy = Proxy()
+"""
+    )
+    recorded(load_shop(source), tmp_path / "run.tape")
+    with Tape(tmp_path / "run.tape") as tape:
+        assert KEY in tape.meta[OUTSIDE]
+    monkeypatch.setattr(loaded_code, "_digest", lambda _: 1 // 0)
+    recorded(load_shop(), tmp_path / "closed.tape")
+    with Tape(tmp_path / "closed.tape") as tape:
+        assert KEY not in tape.meta[OUTSIDE]
+
+
 @pytest.mark.parametrize(
     "plain", [None, 3, {}, {"python": "x"}, {"python": "x", "digests": b"12345"}, {"python": 1, "digests": b""}]
 )

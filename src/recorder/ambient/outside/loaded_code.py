@@ -66,7 +66,10 @@ class CodeComparison:
 
 def code_note(simulation: Any) -> dict[str, Any]:
     """The note on the code around a simulation's class, for META; empty for a class that is not the user's, or too much code."""
-    digests = {_digest(one) for one in _definitions(simulation)}
+    try:
+        digests = {_digest(one) for one in _definitions(simulation)}
+    except Exception:  # noqa: BLE001 - whatever a module's objects raise when they are looked at: it stops no recording
+        return {}
     if not 0 < len(digests) <= DEFINITIONS_MAX:
         return {}
     return {KEY: {"python": _python(), "digests": b"".join(sorted(digests))}}
@@ -126,15 +129,16 @@ def _counts(name: str) -> bool:
 
 
 def _module_name(value: Any) -> str:
-    if isinstance(value, types.ModuleType):
-        return str(vars(value).get("__name__"))
-    return str(value.__module__) if isinstance(value, type | types.FunctionType) else ""
+    kind = type(value)  # Not isinstance: a proxy would be asked for its class.
+    if issubclass(kind, types.ModuleType):
+        return str(object.__getattribute__(value, "__dict__").get("__name__"))
+    return str(value.__module__) if issubclass(kind, type | types.FunctionType) else ""
 
 
 def _members(content: Mapping[str, Any], module: str, path: str, file: str) -> Iterator[Named]:
     """The functions, classes and constants that a module or a class defines itself."""
     for name, value in content.items():
-        if isinstance(value, type):
+        if issubclass(type(value), type):
             if value.__module__ == module and value.__qualname__ == f"{path}{name}":
                 yield from _members(dict(vars(value)), module, f"{path}{name}.", file)
         elif name.isupper() and _is_plain(value):
@@ -152,13 +156,14 @@ def _place(code: types.CodeType, file: str) -> str:
 
 def _functions_in(value: Any) -> Iterable[types.FunctionType]:
     """The functions behind a name: a function itself, and those that decorators of Python keep."""
-    if isinstance(value, types.FunctionType):
+    kind = type(value)
+    if kind is types.FunctionType:
         return (value,)
-    if isinstance(value, staticmethod | classmethod):
+    if kind in (staticmethod, classmethod):
         return _functions_in(value.__func__)
-    if isinstance(value, property):
-        return [one for one in (value.fget, value.fset, value.fdel) if isinstance(one, types.FunctionType)]
-    if isinstance(value, functools.cached_property):
+    if kind is property:
+        return [one for one in (value.fget, value.fset, value.fdel) if type(one) is types.FunctionType]
+    if kind is functools.cached_property:
         return _functions_in(value.func)
     return ()
 

@@ -191,7 +191,7 @@ class ClassFinder:
         own = sys.modules.get(module_of(cls))
         if own is None or not self._is_reachable(own.__name__):
             return {}
-        named = (one for one in list(dict_of(own).values()) if isinstance(one, type | types.FunctionType))
+        named = (one for one in list(dict_of(own).values()) if issubclass(type(one), type | types.FunctionType))
         others = {self._module_of(one) for one in named} - {own.__name__}
         names = dict(self._names_of_globals(own))
         for other in sorted(filter(self._is_reachable, others)):
@@ -314,8 +314,8 @@ def _modules_beside(name: str) -> set[str]:
     found, waiting = set[str](), [name]
     while waiting:
         used = list(dict_of(sys.modules[waiting.pop()]).values())
-        names = {module_of(one) if isinstance(one, type) else str(dict_of(one).get("__name__")) for one in used
-                 if isinstance(one, type | types.ModuleType)}  # fmt: skip
+        names = {module_of(one) if issubclass(type(one), type) else str(dict_of(one).get("__name__")) for one in used
+                 if issubclass(type(one), type | types.ModuleType)}  # fmt: skip  # A proxy would be asked for its class.
         beside = [one for one in sorted(names - found) if "." not in one and _folder_of(one) == folder]
         found.update(beside)
         waiting += beside
