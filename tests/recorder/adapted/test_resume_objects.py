@@ -96,7 +96,7 @@ def test_check_takes_the_name_of_a_step(tmp_path: Path) -> None:
     """In this process and in the other one; without it, the message names the option."""
     (tmp_path / "counting.py").write_text(COUNTER)
     named = replay(tmp_path, "check", "counting:Counter", "--step", "advance", "--ticks", "20", "--seeds", "1")
-    assert named.stdout.startswith("counting:Counter: level exact kept on 1 seed of 20 ticks\n"), named.stderr
+    assert named.stdout.startswith("counting:Counter: level exact kept on 1 run of 20 ticks\n"), named.stderr
     (tmp_path / "inputs.jsonl").write_text('{"tick": 5, "inputs": 3}\n')
     for options in ([], ["--inputs", "inputs.jsonl"]):
         refused = replay(tmp_path, "check", "counting:Counter", *options)
