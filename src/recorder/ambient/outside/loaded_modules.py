@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib.util
 import sys
 from pathlib import Path
@@ -14,17 +15,29 @@ _OURS = {"sim", "recorder", "replayer"}
 
 
 def loaded_modules() -> list[str]:
-    """The names of top-level modules with a file that are neither Python's nor this library's; the first MODULES_MAX."""
-    names = [
-        name
+    """The names of top-level modules with a file that are neither Python's nor this library's; at most MODULES_MAX.
+
+    Of more than these, the user's own come first.
+    """
+    files = {
+        name: file
         for name, module in list(sys.modules.items())
         if "." not in name
         and name not in sys.stdlib_module_names
         and name not in _OURS
         and not name.startswith("_")
-        and _file_of(module)
-    ]
-    return sorted(names)[:MODULES_MAX]
+        and (file := _file_of(module))
+    }
+    names = sorted(files)
+    if len(names) > MODULES_MAX:
+        names.sort(key=lambda name: not _is_own(name, files[name]))
+    return sorted(names[:MODULES_MAX])
+
+
+@functools.lru_cache(maxsize=1024)  # A process may begin many recordings.
+def _is_own(name: str, file: str) -> bool:
+    del file  # Another module of this name has another one.
+    return is_users(name)
 
 
 def missing_imports(names: list[str] | tuple[str, ...]) -> list[tuple[str, str, int]]:

@@ -142,7 +142,7 @@ def play(path: Path, calls: Callable[[Any], object], world: type[Game] = Game) -
         return game.subject
 
 
-@pytest.mark.parametrize("value", VALUES, ids=repr)
+@pytest.mark.parametrize("value", VALUES, ids=[f"{type(one).__name__}-{place}" for place, one in enumerate(VALUES)])
 def test_immutable_values_arrive_as_they_were(value: Any, tmp_path: Path) -> None:
     """Of the same type; the tape verifies."""
     play(tmp_path / "run.tape", lambda game: [game.play(value), game.play(1, key=value), game.play([value, value])])

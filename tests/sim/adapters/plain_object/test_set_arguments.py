@@ -116,7 +116,7 @@ def test_a_set_or_dict_of_an_object_may_lead_back_to_it(tmp_path: Path) -> None:
         {"a", "b", 8, 0},
         {Kind.HORSE, Kind.FOOT},
     ],
-    ids=repr,
+    ids=["eight first", "zero first", "frozen", "of tuples", "a frozen one in it", "texts", "members of an enum"],
 )
 def test_a_set_iterates_as_the_one_of_the_call(value: Any, tmp_path: Path) -> None:
     """Where its elements hash alike in every process; the tape verifies in any case."""
