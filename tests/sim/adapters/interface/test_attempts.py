@@ -161,7 +161,9 @@ def test_what_cannot_be_repeated_or_saved_ends_the_recording(kind: str, error: A
         endless.step(kind)
     if kind == "lock":
         [note] = raised.value.__notes__
-        assert note.startswith("the recording ends before this step: Endless.lock")
+        assert note.startswith(
+            "the recording ends before this step: what appeared in a step cannot be saved: Endless.lock"
+        )
         del endless.subject.lock
     with pytest.raises(SimulationFailedError):
         endless.step("")
