@@ -151,7 +151,7 @@ def test_a_repaired_tape_repaired_again_is_the_same(recorded: Any) -> None:
 def test_a_tape_of_several_files_becomes_one(tmp_path: Path) -> None:
     """Damage in one file and a missing file: their ticks are lost, all others are in one new file."""
     path = tmp_path / "run.tape"
-    live = record_small(path, Pushed(), split=2600, keyframe_interval_ticks=4, full_every=9)
+    live = record_small(path, Pushed(), split=1100, keyframe_interval_ticks=4, full_every=9, deterministic=True)
     numbers = segment_numbers(path)
     assert len(numbers) >= 4
     number, block = next(

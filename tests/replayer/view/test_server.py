@@ -45,6 +45,8 @@ from replayer.view.states.frame_encoding import EncodedTick  # noqa: E402
 from replayer.view.viewed_tape import ViewedTape  # noqa: E402
 from replayer.view.worker.page_jobs import ViewSelection  # noqa: E402
 
+from oracle.second_reader import FRAMES, FULL, Reader  # noqa: E402
+
 WAIT_S = 60  # For a message.
 PORT, TOKEN = 8123, "a-token-of-this-test"
 HOST = f"127.0.0.1:{PORT}"
@@ -447,13 +449,14 @@ def test_objects_are_shown_by_paths_and_a_missing_simulation_shows_keyframes(tmp
 
 
 @pytest.mark.seldom(0.15)
-def test_damage_is_marked_as_replay_info_tells_it(tmp_path: Path) -> None:
-    """Status, lost ticks and keyframes, once all blocks were read."""
+@pytest.mark.parametrize("kind", [FRAMES, FULL])
+def test_damage_is_marked_as_replay_info_tells_it(kind: int, tmp_path: Path) -> None:
+    """Status, lost ticks and keyframes, once all blocks were read; of a damaged keyframe, too."""
     path = tmp_path / "pond.tape"
     record(path, Pond(), [[]] * 300, keyframe_interval_ticks=20, full_every=1)
     content = bytearray(path.read_bytes())
-    middle = len(content) // 2
-    content[middle : middle + 200] = bytes(200)
+    block = [one for one in Reader(bytes(content), 0).blocks if one.kind == kind][5]
+    content[block.offset + 72 : block.offset + 112] = bytes(40)  # Of its payload, behind the header.
     path.write_bytes(content)
     with replayer.Tape(path) as tape:
         truth = tape_facts(tape)

@@ -98,6 +98,7 @@ def _checked(tape: Tape) -> dict[str, Any]:
     return {
         "status": facts["status"],
         "missing": facts["missing_ticks"],
+        "keyframes": facts["full_keyframes"] + facts["delta_keyframes"],
         "damages": page_json(facts["damages"]),
         "damaged_blocks": page_json(facts.get("damaged_blocks", [])),
     }
