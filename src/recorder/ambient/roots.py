@@ -170,9 +170,13 @@ def is_users(module_name: str) -> bool:
     if _is_excluded(module_name):
         return False
     module = sys.modules.get(module_name)
-    file = getattr(module, "__file__", None)
-    if module is None or file is None:
-        return module is not None and getattr(module, "__spec__", None) is None
+    try:  # Without asking it: a lazy one would be loaded by that, and one in its place may raise anything.
+        content = object.__getattribute__(module, "__dict__")
+    except AttributeError:
+        return False
+    file = content.get("__file__")
+    if not isinstance(file, str):
+        return content.get("__spec__") is None
     return module_name.startswith(_WORLDS) or not any(Path(file).is_relative_to(place) for place in _installed())
 
 
