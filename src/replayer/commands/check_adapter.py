@@ -36,6 +36,7 @@ from replayer.value_text import plain_text
 from sim.adapters.interface.adapter_registry import NoStepError, NotCapturedError
 from sim.adapters.plain_object.adapter import NAME as PLAIN_OBJECT
 from sim.kernel.exactness import Level, level_of
+from sim.kernel.hooks import SuggestsInputs, hook
 from sim.kernel.plain_data import decode_plain
 from sim.kernel.simulation import Simulation, inner_of, subject_of
 
@@ -193,7 +194,7 @@ def _varies_inputs(simulation: Simulation) -> bool:
     """Return False for an object that suggests no inputs of its own: each run makes the same calls."""
     adapter = adapter_of_simulation(simulation)
     is_plain = adapter is not None and adapter.name == PLAIN_OBJECT
-    return not is_plain or hasattr(type(subject_of(simulation)), "trial_inputs")
+    return not is_plain or hook(subject_of(simulation), SuggestsInputs) is not None
 
 
 def cause_of(violation: ConformanceViolation) -> str:

@@ -70,7 +70,7 @@ def test_folders(tmp_path: Path, name: str) -> None:
     cuts, seed = cuts_in(tmp_path, 1, CALLS)
     broken = next(FOLDERS[name](cuts), None)
     assert broken is None, f"{broken} (seed {seed})"
-    assert cuts.different > 5
+    assert cuts.different > 3  # Of 16 calls; which states are drawn is a matter of the seed.
 
 
 @pytest.mark.seldom(0.1)
