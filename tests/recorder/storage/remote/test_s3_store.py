@@ -45,7 +45,8 @@ def bucket(server: S3Store) -> Any:
     import s3fs
 
     files = s3fs.S3FileSystem(endpoint_url=server.endpoint, use_listings_cache=False, skip_instance_cache=True)
-    files.mkdir(BUCKET)
+    if not files.exists(BUCKET):  # The store is the process's, which may come back to this module.
+        files.mkdir(BUCKET)
     return files
 
 
