@@ -450,7 +450,7 @@ class Unrepeatable(zoo.Coroutine):
     """Not even its inputs reproduce it."""
 
     def step(self, action: Any) -> Any:
-        self.x[0] += np.random.default_rng().random()
+        self.x[1] += np.random.default_rng().random()  # Ends no episode: which inputs a load repeats is certain.
         return super().step(action)
 
 
@@ -461,10 +461,7 @@ def test_inputs_that_do_not_reproduce_the_run_are_found(tmp_path: Path) -> None:
     )
     with (
         replayer.open(tmp_path / "run.tape", world=Unrepeatable) as run,
-        pytest.raises(
-            replayer.RecordingError,
-            match=r"(give a different result than in the recorded|not deterministic|gave different hashes)",
-        ),
+        pytest.raises(replayer.RecordingError, match="give a different result than in the recorded"),
     ):
         run.seek(35)
 
