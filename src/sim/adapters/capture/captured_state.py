@@ -268,10 +268,9 @@ class CapturedState:
         """The objects that are in a large container and also elsewhere, by identity."""
         return self._constants.shared(self._graph.nodes.met, self._elsewhere)
 
-    @property
-    def held(self) -> HeldObjects:
-        """What the objects hold."""
-        return HeldObjects(self._graph, self._constants, self.objects, self._elsewhere)
+    def _with_fields(self) -> Iterable[Any]:
+        """The objects with fields of their own, as they are now."""
+        return (*self.objects.values(), *(attributes.get(name) for _, attributes, name in self._elsewhere))
 
     # --- laying out
 
@@ -346,6 +345,7 @@ class CapturedState:
 
     def _make_packer(self) -> None:
         self._packer = StepPacker(self.state, self.structure, self.objects, self._detached, self._packer)
+        self.held = HeldObjects(self._graph, self._constants, self._with_fields)
 
     def _write_everything(self) -> None:
         written = self._packer.pack_all(self._steps)

@@ -9,6 +9,7 @@ from typing import Any
 import attrs
 import numpy as np
 
+from sim.adapters.capture.arguments.held_objects import HeldObjects
 from sim.adapters.capture.arguments.object_values import ObjectValues
 from sim.adapters.capture.graph.names.classes import ClassFinder
 from sim.adapters.capture.recapture import ProvedSimulation, ProvedState
@@ -141,6 +142,8 @@ class PlainObjectSimulation(KeepsItsAttempts, ProvedSimulation):
         )
         self._captured.ensure_all_known(name)
         self.state: State = self._captured.state
+        self._values_for: HeldObjects | None = None
+        self._values: ObjectValues  # What writes the calls without changes since the last step, made for these objects.
 
     @property
     def trial_inputs(self) -> Callable[[int], Callable[[], Any]] | None:
@@ -249,15 +252,13 @@ class PlainObjectSimulation(KeepsItsAttempts, ProvedSimulation):
     ) -> ObjectValues:
         """Write and make the objects in a call. has_changes, before, now: what was assigned since the last step; see ObjectValues."""
         held = self._captured.held
-        return ObjectValues(
-            held.finder,
-            self.subject,
-            held,
-            ignored=self._ignored,
-            has_changes=has_changes,
-            before=before,
-            now=now,
-        )
+        if has_changes or before is not None or now is not None:
+            return ObjectValues(
+                held.finder, self.subject, held, ignored=self._ignored, has_changes=has_changes, before=before, now=now
+            )
+        if self._values_for is not held:
+            self._values_for, self._values = held, ObjectValues(held.finder, self.subject, held, ignored=self._ignored)
+        return self._values
 
     @property
     def finder(self) -> ClassFinder:

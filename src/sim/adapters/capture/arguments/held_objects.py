@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from sim.adapters.capture.constants import Constants
 from sim.adapters.capture.graph.names.python_class import base_of
 from sim.adapters.capture.graph.object_graph import ObjectGraph
 from sim.adapters.capture.graph.reach.paths import chain_to
-from sim.adapters.capture.known_objects import Place
 
 
 class HeldObjects:
@@ -19,20 +18,17 @@ class HeldObjects:
         finder: finds the classes of the objects.
     """
 
-    def __init__(
-        self, graph: ObjectGraph, constants: Constants, layers: Mapping[str, Any], elsewhere: Iterable[Place]
-    ) -> None:
-        """constants: the large containers. layers, elsewhere: what has fields of its own."""
+    def __init__(self, graph: ObjectGraph, constants: Constants, with_fields: Callable[[], Iterable[Any]]) -> None:
+        """constants: the large containers. with_fields: returns the objects with fields of their own, as they are now."""
         self.finder = graph.finder
-        self._graph, self._constants = graph, constants
+        self._graph, self._constants, self._with_fields = graph, constants, with_fields
         self._names = graph.groups
-        self._apart = [*layers.values(), *(attributes.get(name) for _, attributes, name in elsewhere)]
 
     def holds_any(self, addresses: set[int]) -> bool | None:
         """Return True for the identity of a mutable value in the object, or several of them, None if that is not known."""
         held = (self._constants.addresses, self._graph.nodes.numbers)
-        if any(id(one) in addresses for one in self._apart) or any(
-            one in numbers for numbers in held for one in addresses
+        if any(one in numbers for numbers in held for one in addresses) or any(
+            id(one) in addresses for one in self._with_fields()
         ):
             return True
         return None if self._graph.is_forgotten else False
