@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import decimal
+import threading
 import types
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 import recorder
+import replayer
 from sim.adapters import NotCapturedError, adapt
 
 
@@ -61,6 +63,29 @@ def test_a_name_that_is_left_out_is_printed(name: str, tmp_path: Path, capsys: p
     line = capsys.readouterr().err.splitlines()[1]
     # On a busy machine the line also names what was not tried.
     assert f"run.tape: Shop: exact: Shop captured; left out as asked: {name}" in line
+
+
+class Depot:
+    """Takes new items."""
+
+    def __init__(self) -> None:
+        self.items = [Item()]
+
+    def take(self, item: Item) -> None:
+        self.items.append(item)
+
+
+@pytest.mark.parametrize("name", ["Item.picture", f"{__name__}.Item.picture"])
+def test_what_is_left_out_is_left_out_of_arguments_too(name: str, tmp_path: Path) -> None:
+    """Of a new object in a call the same attributes are written as in the state, however the class is named."""
+    item = Item()
+    item.price, item.picture = 7, threading.Lock()  # type: ignore[assignment]  # Cannot be saved.
+    with recorder.record(Depot(), tmp_path / "run.tape", step="take", ignore=[name], quiet=True) as depot:
+        depot.take(item)
+    with replayer.open(tmp_path / "run.tape", world=Depot) as run:
+        run.seek(1)
+        taken = run.subject.items[1]
+        assert (type(taken), vars(taken)) == (Item, {"price": 7})
 
 
 class Auction:

@@ -23,6 +23,7 @@ from sim.adapters.capture.arguments.places import Step, leads_to, steps_to, valu
 from sim.adapters.capture.arguments.set_values import set_form, set_value
 from sim.adapters.capture.graph.attribute_setters import set_attributes
 from sim.adapters.capture.graph.names.classes import ClassFinder
+from sim.adapters.capture.graph.names.ignored import ignored_of
 from sim.adapters.capture.graph.names.python_class import base_of, in_order, make_shell
 from sim.adapters.capture.graph.rows import names_of, object_dict, read_slowly
 from sim.adapters.capture.graph.unsavable import UnsavableError
@@ -99,8 +100,7 @@ class ObjectValues:
 
         Raises NotPlainError for a value that cannot be saved, and for a part to which no steps lead.
         """
-        is_container = type(value) in _CONTAINERS or is_array(value) or is_generator(value)
-        if not is_container:
+        if not _is_container(value):
             try:
                 return ["G", pack(self._trees.tree(value, []))]
             except _NodeMetError:
@@ -110,7 +110,7 @@ class ObjectValues:
         if self._holder is None or isinstance(value, tuple):
             return None
         try:
-            steps = self._steps_to(value, self._holder, is_container=is_container)
+            steps = self._steps_to(value, self._holder)
         except UnsavableError as error:
             raise NotPlainError(path, value, str(error)) from None
         if steps is not None:
@@ -118,7 +118,7 @@ class ObjectValues:
         name = self._holder.name_of(value)
         return None if name is None else global_form(name, value, path, _InGlobal(self._finder, self._holder))
 
-    def _steps_to(self, value: Any, holder: Holder, *, is_container: bool) -> list[Step] | None:  # noqa: ARG002 - see below
+    def _steps_to(self, value: Any, holder: Holder) -> list[Step] | None:
         """The steps to a value that the subject holds; None for one that is to be written whole. Raises UnsavableError."""
         held = value is self._subject or holder.holds_any({id(value)})
         if held is False:
@@ -174,8 +174,7 @@ class ObjectValues:
     def _object(self, value: Any, path: str, encoder: ValueEncoder, depth: int) -> Any:
         cls = type(value)
         name = self._finder.name_of(cls)
-        ignored = {f"{kind.__name__}.{one}" for kind in cls.__mro__ for one in names_of(value)} & set(self._ignored)
-        left_out = {one.rpartition(".")[2] for one in ignored}
+        left_out = ignored_of(cls, self._ignored)
         attributes = in_order(cls, [one for one in names_of(value) if one not in left_out])
         encoder.enter(value)
         parts = zip(attributes, read_slowly(value, attributes), strict=True)
@@ -203,22 +202,25 @@ class ObjectValues:
                 return made
             case ["P", *steps]:
                 taken = [_step(one, decoder) for one in steps]
-                kind = taken[0][0] if taken else ""
-                attributes = self._before if kind == "b" else self._now if kind == "a" else None
-                if attributes is not None or kind == "b":
-                    return value_at((attributes or {})[taken[0][1]], taken[1:])
-                return value_at(self._subject, taken)
+                attributes = {"a": self._now, "b": self._before or {}}.get(taken[0][0]) if taken else None
+                if attributes is None:
+                    return value_at(self._subject, taken)
+                return value_at(attributes[taken[0][1]], taken[1:])
             case ["N", str(name), bytes(content)]:
                 return global_value(self._finder, name, content, _InGlobal(self._finder, self._holder))
         raise ValueError(f"expected a value of a call, got {str(tree)[:40]}")
 
 
+def _is_container(value: Any) -> bool:
+    return type(value) in _CONTAINERS or is_array(value) or is_generator(value)
+
+
 class _OfChanges(ObjectValues):
     """Of what was assigned from outside: in a replay, the steps lead through the attributes before."""
 
-    def _steps_to(self, value: Any, holder: Holder, *, is_container: bool) -> list[Step] | None:
+    def _steps_to(self, value: Any, holder: Holder) -> list[Step] | None:
         held = value is self._subject or holder.holds_any({id(value)})
-        if held is False or (held is None and is_container):
+        if held is False or (held is None and _is_container(value)):
             return None
         leading = holder.leading_to(value) if held else []
         steps = None if self._before is None else steps_to(self._subject, value, leading, self._before)

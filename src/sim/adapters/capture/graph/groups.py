@@ -17,6 +17,7 @@ from sim.adapters.capture.graph.kinds.factory_rows import FactoryRows
 from sim.adapters.capture.graph.kinds.refusals import refusal_of_package
 from sim.adapters.capture.graph.kinds.special_kinds import KINDS
 from sim.adapters.capture.graph.names.classes import ClassFinder
+from sim.adapters.capture.graph.names.ignored import ignored_of
 from sim.adapters.capture.graph.names.python_class import base_of, ensure_savable, in_order
 from sim.adapters.capture.graph.row_cells import RowCells
 from sim.adapters.capture.graph.rows import (
@@ -147,7 +148,7 @@ class Groups:
         if reason is not None:
             raise UnsavableError("it cannot be saved", reason, value)
         name = self._finder.name_of(cls)
-        ignored = self.ignored_of(cls)
+        ignored = ignored_of(cls, self._ignored)
         names = [one for one in names_of(value) if one not in ignored]
         if not all(type(one) is str for one in names):
             raise UnsavableError("an attribute whose name is no text", "keep it in a dict", value)
@@ -157,12 +158,6 @@ class Groups:
             if frozenset(group.rows.names) == wanted:
                 return group
         return self._make(["object", name, in_order(cls, names)], cls)
-
-    def ignored_of(self, cls: type) -> frozenset[str]:
-        """The attributes of a class that are not saved."""
-        names = {kind.__name__ for kind in cls.__mro__}
-        listed = (one.rpartition(".") for one in self._ignored)
-        return frozenset(attribute for of, _, attribute in listed if of.rpartition(".")[2] in names)
 
     def classes(self) -> list[tuple[type, tuple[str, ...]]]:
         """The classes of the objects, each with its attributes, also with those that are not saved."""
@@ -192,7 +187,7 @@ class Groups:
         rows: ListRows | ObjectRows
         match key:
             case ["object", str(), list(names)] if cls is not None and all(isinstance(one, str) for one in names):
-                rows = ObjectRows(cls, names, self.ignored_of(cls))
+                rows = ObjectRows(cls, names, ignored_of(cls, self._ignored))
                 if cls not in self._of_class:
                     self.global_names.update(self._finder.names_beside(cls))
             case ["list", str(kind), _] if kind in LISTS:

@@ -1,4 +1,7 @@
-"""Refuse names of attributes to leave out that match nothing: a mistyped name would be left in without a word."""
+"""Names ``Class.attribute`` of attributes to leave out: which of them are a class's own, and which match nothing.
+
+A mistyped name would be left in without a word, so it is refused.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,13 @@ from sim.kernel.class_names import module_of
 Node = tuple[type, Collection[str]]
 
 NEAR = 0.5  # The similarity from which a name is offered in place of an unknown one.
+
+
+def ignored_of(cls: type, ignored: Iterable[str]) -> frozenset[str]:
+    """The attributes of a class that are left out."""
+    names = {kind.__name__ for kind in cls.__mro__}
+    listed = (one.rpartition(".") for one in ignored)
+    return frozenset(attribute for of, _, attribute in listed if of.rpartition(".")[2] in names)
 
 
 def ensure_names_match(ignored: Iterable[str], layers: Mapping[str, Any], nodes: Collection[Node]) -> None:
