@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commanded_battle import Act, Battle, Command, orders
+from commanded_battle import ACE, KING, Act, Battle, Command, Table, hand, orders
 
 import recorder
 import replayer
@@ -22,7 +22,7 @@ class StoppedError(Exception):
     """What is tested has happened."""
 
 
-SIM = "--sim commanded_battle:Battle"
+SIM = "--sim commanded_battle:"
 TICKS, TICK = 8, 5
 
 
@@ -35,16 +35,18 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             battle.turn(orders(battle, tick))
 
 
-def shown() -> Any:
+def shown(tape_name: str = "battle.tape") -> Any:
     """The inputs of the tick as ``replay who --json`` prints them."""
-    with replayer.Tape("battle.tape") as tape:
+    with replayer.Tape(tape_name) as tape:
         return json.loads(json.dumps(inputs_to_json(tape.frame(TICK).inputs)))
 
 
-def branch(inputs: Any) -> int:
+def branch(inputs: Any, game: str = "Battle") -> int:
     """The exit code of a branch with these inputs at the tick."""
     Path("x.jsonl").write_text(json.dumps({"tick": TICK, "inputs": inputs}) + "\n")
-    return int(run(replayer.commands.main.main, f"branch battle.tape --at 4 --override x.jsonl -o x.tape {SIM}"))
+    return int(
+        run(replayer.commands.main.main, f"branch {game.lower()}.tape --at 4 --override x.jsonl -o x.tape {SIM}{game}")
+    )
 
 
 def facts(battle: Any) -> Any:
@@ -143,21 +145,89 @@ def test_other_classes_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert_one_line(capsys.readouterr(), "expected Command")
 
 
+@pytest.fixture
+def table() -> Any:
+    """A tape on which cards of a module are played."""
+    with recorder.record(Table(), "table.tape", step="play", quiet=True) as table:
+        for tick in range(1, TICKS + 1):
+            table.play(*hand(tick))
+
+
+def played(change: Any = None) -> Any:
+    """The end of a plain loop, with another hand at the tick."""
+    table = Table()
+    for tick in range(1, TICKS + 1):
+        table.play(*(change if tick == TICK and change is not None else hand(tick)))
+    return vars(table)
+
+
+def played_in_branch() -> Any:
+    """The end of the branch, whose ticks are verified."""
+    with replayer.open("x.tape", world=Table) as made:
+        assert made.verify().ok
+        made.seek(-1)
+        return vars(made.subject)
+
+
+@pytest.mark.usefixtures("table")
+def test_objects_of_modules_are_read_by_their_names() -> None:
+    """The recorded one of the tick, and another one that was recorded at the place; a set cannot be given."""
+    inputs = shown("table.tape")
+    assert inputs == {"play()": [["KING", "KING", ["KING"]], {}]}
+    inputs["play()"][0][0] = "ACE"
+    inputs["play()"][0][2] = {}  # No card, but no list either.
+    assert branch(inputs, "Table") == 0
+    assert played_in_branch() == played((ACE, KING, {})) != played()
+
+
+@pytest.mark.usefixtures("table")
+@pytest.mark.parametrize(
+    ("place", "value", "why"),
+    [
+        (0, "TEN", "[0]: 'TEN': expected one of the objects ACE, KING"),  # Of the module, but it was never recorded.
+        (0, "pass", "[0]: 'pass': expected one of the objects ACE, KING"),
+        (0, [1], "[0]: [1]: expected what was recorded there"),
+        (0, 3, "[0]: 3: expected one of the objects ACE, KING"),
+        (1, "ACE", "[1]: 'ACE': texts and objects were recorded there"),
+        (2, ["ACE"], "[2]: ['ACE']: a list may stand for several types"),
+    ],
+)
+def test_objects_of_modules_and_sets_of_them_are_not_taken_for_texts_and_lists(
+    capsys: pytest.CaptureFixture[str], place: int, value: Any, why: str
+) -> None:
+    """One line that names the place; no tape is written."""
+    inputs = shown("table.tape")
+    inputs["play()"][0][2] = {}
+    inputs["play()"][0][place] = value
+    assert branch(inputs, "Table") == 2
+    assert_one_line(capsys.readouterr(), why)
+    assert not Path("x.tape").exists()
+
+
+@pytest.mark.usefixtures("table")
+def test_a_text_stays_a_text_beside_objects_of_modules() -> None:
+    """One that is no name of such an object."""
+    inputs = shown("table.tape")
+    inputs["play()"][0][1:] = ["stop", {}]
+    assert branch(inputs, "Table") == 0
+    assert played_in_branch() == played((KING, "stop", {})) != played()
+
+
 def test_diff_names_values_of_objects_by_their_paths(capsys: pytest.CaptureFixture[str]) -> None:
     """No keyframe is at the first different tick: the objects are those of the re-simulated states."""
     inputs = shown()
     inputs["turn()"][0][0][1]["Command"]["to"] = [30, 40]
     assert branch(inputs) == 0
     capsys.readouterr()
-    assert run(replayer.commands.main.main, f"diff battle.tape x.tape {SIM}") == 1
+    assert run(replayer.commands.main.main, f"diff battle.tape x.tape {SIM}Battle") == 1
     out = capsys.readouterr().out
     assert "  fields: squads[0].place[0], squads[0].place[1]\n" in out
     assert "  at tick 5, re-simulated:\n    squads[0].place[0]: first 15, second 40\n" in out
-    assert run(replayer.commands.main.main, f"diff battle.tape x.tape {SIM} --json") == 1
+    assert run(replayer.commands.main.main, f"diff battle.tape x.tape {SIM}Battle --json") == 1
     facts = json.loads(capsys.readouterr().out)
     assert facts["fields"] == ["squads[0].place[0]", "squads[0].place[1]"]
     assert "graph." not in json.dumps(facts)
-    assert run(replayer.commands.main.main, f"diff battle.tape x.tape {SIM} --ticks 1 --json") == 1
+    assert run(replayer.commands.main.main, f"diff battle.tape x.tape {SIM}Battle --ticks 1 --json") == 1
     assert json.loads(capsys.readouterr().out)["fields"] == facts["fields"]
 
 
@@ -177,5 +247,5 @@ def test_explain_prints_the_first_different_tick_before_it_runs_anything(
 
     monkeypatch.setattr(PartyRunner, "run", stop)
     with pytest.raises(StoppedError):
-        run(replayer.commands.main.main, f"explain battle.tape x.tape {SIM}")
+        run(replayer.commands.main.main, f"explain battle.tape x.tape {SIM}Battle")
     assert printed == ["battle.tape and x.tape: first different at tick 5 of 4 to 8\n"]

@@ -1,4 +1,4 @@
-"""A game whose step takes objects: new ones, members of an enumeration, and objects that the game holds."""
+"""Games whose step takes objects: new ones, members of an enumeration, of a module, and objects that the game holds."""
 
 from __future__ import annotations
 
@@ -64,3 +64,35 @@ def orders(battle: Battle, tick: int) -> list[Command]:
         Command(Act.HEAL, squads[tick % 3], about=squads[0] if tick % 2 else "squads[0]"),
         Command(Act.MARCH, squads[0], (tick, 1), note=f"squads[{tick}]"),
     ]
+
+
+@dataclasses.dataclass(eq=False)
+class Card:
+    """A card of this module."""
+
+    power: int
+
+
+ACE, KING, TEN = Card(11), Card(4), Card(10)
+
+
+class Table:
+    """Cards of the module are played on it."""
+
+    def __init__(self) -> None:
+        self.points = 0
+        self.said: list[str] = []
+
+    def play(self, card: Any, beside: Any, among: Any) -> None:
+        """Count the cards; what is no card is said."""
+        for one in (card, beside, *among):
+            if isinstance(one, Card):
+                self.points = 3 * self.points + one.power
+            else:
+                self.said.append(str(one))
+
+
+def hand(tick: int) -> tuple[Any, Any, Any]:
+    """What is played at a tick: a card, a card or a text, and a set with one card."""
+    card = (ACE, KING)[tick % 2]
+    return card, card if tick % 3 else "pass", ({card}, frozenset((card,)))[tick // 4 % 2]

@@ -12,6 +12,7 @@ import enum
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Any
 
 import attrs
@@ -25,12 +26,15 @@ from sim.adapters.object_view.shown_values import last_name
 
 _ATOMS = (type(None), bool, int, float, str, bytes)
 _INT_MIN, _INT_MAX = -(1 << 63), (1 << 64) - 1
-_AS_LISTS = frozenset("tlsqfavx")  # Letters of what is shown as a list, and so on.
+_AS_LISTS = frozenset("tlsqfavxHF")  # Letters of what is shown as a list, and so on.
 _AS_DICTS = frozenset("doeU")
-_AS_TEXTS = frozenset("GPVrkgb")
+_NAMED = frozenset("GNP")  # What a text names: an immutable value, an object of a module, one that the subject holds.
+_AS_TEXTS = _NAMED | frozenset("rkgb")
 _SCALARS = frozenset(("int", "float", "bool", "str", "bytes", "i"))
 _PATH = re.compile(r"(?P<name>[^\W\d]\w*)|\.(?P<attribute>[^\W\d]\w*)|\[(?P<key>-?\d+|'[^']*'|\"[^\"]*\")\]")
 _NAMED_MAX = 8
+_pack = partial(msgpack.packb, use_bin_type=True)
+_unpack = partial(msgpack.unpackb, raw=False, strict_map_key=False)
 ADVICE = "use branch.object or run.branch in Python, which take any object"
 
 
@@ -60,9 +64,9 @@ class GivenCalls:
         for call in calls:
             if type(call) is bytes:
                 self._has_forms = True
-                self._learn(msgpack.unpackb(call, raw=False, strict_map_key=False), "")
+                self._learn(_unpack(call), "")
             else:
-                self._learn_plain(call, "")
+                self._learn(_form_of_plain(call), "")
 
     def read(self, given: Any, recorded: Any, finder: ClassFinder, subject: Any) -> Any:
         """The recorded form of a call; given itself if all recorded calls of the method are plain data.
@@ -72,26 +76,14 @@ class GivenCalls:
         """
         match given:
             case [list(arguments), dict(keywords)] if self._has_forms:
-                own = (
-                    dict(_texts_in(msgpack.unpackb(recorded, raw=False, strict_map_key=False), ""))
-                    if type(recorded) is bytes
-                    else {}
-                )
+                own = dict(_texts_in(_unpack(recorded), "")) if type(recorded) is bytes else {}
                 reader = _Reader(self._places, own, finder, subject)
                 listed = ["l", *(reader.form(one, f"[{i}]", f"[{i}]") for i, one in enumerate(arguments))]
                 named = [
                     part for key, one in keywords.items() for part in (key, reader.form(one, f".{key}", f".{key}"))
                 ]
-                return msgpack.packb(["l", listed, ["d", *named]], use_bin_type=True)
+                return _pack(["l", listed, ["d", *named]])
         return given
-
-    def _learn_plain(self, value: Any, path: str) -> None:
-        match value:
-            case [list(arguments), dict(keywords)]:
-                for index, one in enumerate(arguments):
-                    self._learn(_form_of_plain(one), f"[{index}]")
-                for key, one in keywords.items():
-                    self._learn(_form_of_plain(one), f"{path}.{key}")
 
     def _learn(self, tree: Any, path: str) -> None:
         match tree:
@@ -128,9 +120,9 @@ class GivenCalls:
                 place.tuples[name].add(len(items))
                 for index, one in enumerate(items):
                     self._learn(one, f"{path}.{last_name(name)}[{index}]")
-            case "G", [bytes(content)]:
-                place.texts[str(shown_form(["G", content]))].add(content)
-                match unpack(content):
+            case "G" | "N", [*_, bytes(content)]:
+                place.texts[str(shown_form([letter, *parts]))].add(_pack([letter, *parts]))
+                match unpack(content) if letter == "G" else None:
                     case ["e", str(name), str(member)]:
                         place.enums[name].add(member)
 
@@ -166,14 +158,13 @@ class _Reader:
             if form is None:
                 raise _refused(where, text, f"expected {self._expected(place)}")
             return form
-        if form is not None or place.letters & _AS_TEXTS - {"G", "P", "V"}:
+        if form is not None or place.letters & _AS_TEXTS - _NAMED:
             raise _refused(where, text, "texts and objects were recorded there, so it may mean both")
         return text
 
     def _named(self, text: str, place: _Place) -> Any:
         """The form of what a text names; None for one that names nothing that was recorded at the place."""
-        found = place.texts.get(text, set())
-        forms: list[Any] = [["G", content] for content in found]
+        forms: list[Any] = [_unpack(form) for form in place.texts.get(text, ())]
         if not forms:
             forms = [["G", pack(["e", name, member])] for name in place.enums for member in self._members(name)
                      if text == f"{last_name(name)}.{member}"]  # fmt: skip
@@ -215,6 +206,11 @@ class _Reader:
         for name in place.enums:
             several = ", ".join(self._members(name)[:_NAMED_MAX]) or "those that were recorded"
             parts.append(f"a member of {last_name(name)} ({several})")
+        if "N" in place.letters:
+            names = sorted(
+                {last_name(form[1]) for form in map(_unpack, set().union(*place.texts.values())) if form[0] == "N"}
+            )
+            parts.append(f"one of the objects {', '.join(names[:_NAMED_MAX])}")
         if "P" in place.letters:
             parts.append("the path to an object that the game holds now, such as units[0]")
         return " or ".join(parts) or "what was recorded there, which JSON does not have"
@@ -263,7 +259,7 @@ class _Reader:
     def _ensure_plain(given: Any, place: _Place, where: str) -> None:
         """Refuse a list or dict where only objects were recorded: it would be taken for one of them."""
         same = {"l"} if isinstance(given, list) else {"d"}
-        if place.letters & {"O", "T", "G", "P", "V"} and not place.letters & same:
+        if place.letters & {"O", "T", *_NAMED} and not place.letters & same:
             several = ", ".join(sorted(map(last_name, [*place.objects, *place.tuples])))
             raise _refused(where, given, f"expected {several or 'what was recorded there'}")
 
@@ -271,7 +267,7 @@ class _Reader:
 def _texts_in(tree: Any, where: str) -> Iterator[tuple[str, Any]]:
     """The texts of a call, and what is shown as one, with their places as messages name them."""
     match tree:
-        case str() | ["G" | "P" | "V", *_]:
+        case str() | ["G" | "N" | "P", *_]:
             yield where, tree
         case ["l", ["l", *arguments], ["d", *pairs]] if not where:
             for index, one in enumerate(arguments):
