@@ -140,16 +140,28 @@ def put_cache(holder: ModuleType | type, name: str, cache: Any) -> None:
 def functions_of(kind: type) -> Iterator[FunctionType]:
     """The functions in a class's own body: methods, static and class methods, properties, cached ones."""
     for value in list(vars(kind).values()):
-        if isinstance(value, property):
-            inner: tuple[Any, ...] = (value.fget, value.fset, value.fdel)
-        elif isinstance(value, functools.cached_property):
-            inner = (value.func,)
-        else:
-            inner = (getattr(value, "__func__", value),)
-        for one in inner:
-            plain = getattr(one, "__wrapped__", one) if type(one) is CACHE_TYPE else one
-            if isinstance(plain, FunctionType):
-                yield plain
+        yield from functions_in(value)
+
+
+def functions_in(value: Any) -> Iterator[FunctionType]:
+    """The functions behind a name: a function itself, and those that Python's own decorators keep."""
+    for one in kept_by_decorator(value):
+        plain = one.__wrapped__ if type(one) is CACHE_TYPE else one
+        if type(plain) is FunctionType:
+            yield plain
+
+
+def kept_by_decorator(value: Any) -> tuple[Any, ...]:
+    """What a property, a cached one, a static, class or bound method keeps; of anything else, the value itself.
+
+    No value is asked for its class, since a proxy would run code for that.
+    """
+    kind = type(value)
+    if issubclass(kind, property):
+        return (value.fget, value.fset, value.fdel)
+    if issubclass(kind, functools.cached_property):
+        return (value.func,)
+    return (value.__func__,) if issubclass(kind, staticmethod | classmethod | MethodType) else (value,)
 
 
 def _is_beside(name: str, other: str) -> bool:
@@ -169,15 +181,25 @@ def is_users(module_name: str) -> bool:
     """Return True if a module is neither Python's, nor installed, nor the recorder's."""
     if _is_excluded(module_name):
         return False
-    module = sys.modules.get(module_name)
-    try:  # Without asking it: a lazy one would be loaded by that, and one in its place may raise anything.
-        content = object.__getattribute__(module, "__dict__")
-    except AttributeError:
+    content = content_of(sys.modules.get(module_name))
+    if content is None:
         return False
     file = content.get("__file__")
     if not isinstance(file, str):
         return content.get("__spec__") is None
     return module_name.startswith(_WORLDS) or not any(Path(file).is_relative_to(place) for place in _installed())
+
+
+def content_of(one: object) -> dict[str, Any] | None:
+    """The attributes of a module or an object, without asking it; None if it has no dict.
+
+    A lazy module would be loaded by that, and what stands in the place of one may raise anything.
+    """
+    try:
+        content: dict[str, Any] = object.__getattribute__(one, "__dict__")
+    except AttributeError:
+        return None
+    return content
 
 
 def _is_excluded(module_name: str) -> bool:

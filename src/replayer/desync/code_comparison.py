@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import attrs
+
 from recorder.ambient.outside.loaded_code import compare_code
 from recorder.processes.fork_call import in_a_copy
 from replayer.desync.finding import TestedCause
@@ -15,6 +17,8 @@ from sim.kernel.simulation import subject_of
 
 CODE = "another version of the code"
 NAMED_MAX = 8  # Definitions in a sentence.
+_EQUAL = "compared and equal"
+_NOT_TESTED = "not tested whether that makes the difference"
 
 
 def compared_code(tape: Tape, factory: Factory | None) -> TestedCause | None:
@@ -29,11 +33,7 @@ def compared_code(tape: Tape, factory: Factory | None) -> TestedCause | None:
     def compare() -> dict[str, Any]:
         simulation = make_simulation(tape, factory)
         found, name = compare_code(note, simulation), type(subject_of(simulation)).__name__
-        return (
-            {"name": name}
-            if found is None
-            else {"name": name, "compared": found.compared, "different": found.different}
-        )
+        return {"name": name} if found is None else {"name": name, **attrs.asdict(found)}
 
     try:
         found = in_a_copy(compare)
@@ -42,16 +42,25 @@ def compared_code(tape: Tape, factory: Factory | None) -> TestedCause | None:
     recorded = str(tape.meta.get("simulation")).rpartition(".")[2]
     if recorded != found["name"]:
         text = f"the simulation is a {found['name']}, and a {plain_text(recorded)} was recorded"
-        return TestedCause(CODE, f"{text}; not tested whether that makes the difference", suspicious=None)
+        return TestedCause(CODE, f"{text}; {_NOT_TESTED}", suspicious=None)
     if "compared" not in found:
         return TestedCause(CODE, f"not compared: it was compiled by {plain_text(note.python)}", suspicious=None)
-    if not found["different"]:
-        text = f"compared and equal: {found['compared']:,} functions and constants of the recorded class's modules"
-        return TestedCause(CODE, text, suspicious=False)
-    named = [plain_text(one) for one in found["different"][:NAMED_MAX]]
-    more = len(found["different"]) - len(named)
-    text = f"changed since the recording, or new: {', '.join(named)}{f' and {more:,} more' if more else ''}"
-    return TestedCause(CODE, f"{text}; not tested whether that makes the difference", suspicious=None)
+    texts = []
+    if found["different"]:
+        texts.append(f"changed since the recording, or new: {_names(found['different'])}")
+    else:
+        texts.append(f"{_EQUAL}: {found['compared']:,} functions and constants of the recorded class's modules")
+    if found["values"]:
+        texts.append(f"values other than when the recording began, or new: {_names(found['values'])}")
+    if not found["different"] and not found["values"]:
+        return TestedCause(CODE, texts[0], suspicious=False)
+    return TestedCause(CODE, "; ".join([*texts, _NOT_TESTED]), suspicious=None)
+
+
+def _names(places: list[str]) -> str:
+    named = [plain_text(one) for one in places[:NAMED_MAX]]
+    more = len(places) - len(named)
+    return f"{', '.join(named)}{f' and {more:,} more' if more else ''}"
 
 
 def code_lines(code: TestedCause | None) -> list[str]:
@@ -61,6 +70,6 @@ def code_lines(code: TestedCause | None) -> list[str]:
 
 def versions_not_tested(code: TestedCause | None) -> str:
     """The versions of which nothing is known. code: the result of compared_code."""
-    if code is not None and code.suspicious is False:
+    if code is not None and code.found.startswith(_EQUAL):
         return "other versions of libraries"
     return "other versions of the code (--code FOLDER) and of libraries"

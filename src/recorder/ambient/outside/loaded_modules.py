@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import ast
-import functools
 import importlib.util
 import sys
 from pathlib import Path
 
-from recorder.ambient.roots import is_users
+from recorder.ambient.roots import content_of, is_users
 
 MODULES_MAX = 64  # In a note.
 _OURS = {"sim", "recorder", "replayer"}
@@ -19,25 +18,18 @@ def loaded_modules() -> list[str]:
 
     Of more than these, the user's own come first.
     """
-    files = {
-        name: file
+    names = sorted(
+        name
         for name, module in list(sys.modules.items())
         if "." not in name
         and name not in sys.stdlib_module_names
         and name not in _OURS
         and not name.startswith("_")
-        and (file := _file_of(module))
-    }
-    names = sorted(files)
+        and _file_of(module)
+    )
     if len(names) > MODULES_MAX:
-        names.sort(key=lambda name: not _is_own(name, files[name]))
+        names.sort(key=lambda name: not is_users(name))
     return sorted(names[:MODULES_MAX])
-
-
-@functools.lru_cache(maxsize=1024)  # A process may begin many recordings.
-def _is_own(name: str, file: str) -> bool:
-    del file  # Another module of this name has another one.
-    return is_users(name)
 
 
 def missing_imports(names: list[str] | tuple[str, ...]) -> list[tuple[str, str, int]]:
@@ -50,11 +42,7 @@ def missing_imports(names: list[str] | tuple[str, ...]) -> list[tuple[str, str, 
 
 
 def _file_of(module: object) -> str | None:
-    """The file of a module, without asking it: a lazy one would be loaded by that, and one in its place may raise anything."""
-    try:
-        file = object.__getattribute__(module, "__dict__").get("__file__")
-    except AttributeError:
-        return None
+    file = (content_of(module) or {}).get("__file__")
     return file if isinstance(file, str) else None
 
 

@@ -1,0 +1,91 @@
+"""What functions and plain values are, as text that is the same in each process with the same version of Python."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+import types
+from typing import Any
+
+import numpy as np
+import xxhash
+
+from sim.replaced_code import own_code
+
+ELEMENTS_MAX = 1000  # Of a table that is a plain value.
+ARRAY_BYTES_MAX = 1_000_000
+_PLAIN = (bool, int, float, str, bytes, type(None))
+_HAS_DOCSTRING = (
+    0x4000000  # A flag of code since Python 3.13; before, the first constant of a function is its docstring or None.
+)
+_NO_DOCSTRING = ("<lambda>", "<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
+
+
+def function_text(function: types.FunctionType) -> str:
+    """A function: its code, and those of its defaults that cannot change."""
+    defaults = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).items()]
+    plain = [repr(one) if is_constant(one) else type(one).__qualname__ for one in defaults]
+    return f"{_code_text(own_code(function))} {plain}"
+
+
+def is_constant(value: Any) -> bool:
+    """Return True for a number, a text, bytes, None, and tuples of these."""
+    return type(value) in _PLAIN or (type(value) is tuple and all(map(is_constant, value)))
+
+
+def value_text(value: Any) -> str | None:
+    """A plain value: a constant, an array of numbers, and lists, tuples, dicts and sets of these; None for anything else.
+
+    A table of more than ELEMENTS_MAX elements in all, and an array of more than ARRAY_BYTES_MAX, are not looked at.
+    """
+    left = [ELEMENTS_MAX]
+    try:
+        return _value_text(value, left)
+    except _NotPlainError:
+        return None
+
+
+class _NotPlainError(Exception):
+    """A value has a part that is not plain, or too many."""
+
+
+def _value_text(value: Any, left: list[int]) -> str:
+    kind = type(value)
+    left[0] -= 1
+    if kind in _PLAIN:
+        return repr(value)
+    if kind is np.ndarray and not value.dtype.hasobject and value.nbytes <= ARRAY_BYTES_MAX:
+        content = xxhash.xxh3_128_hexdigest(np.ascontiguousarray(value).data)
+        return f"array({value.dtype.descr}, {value.shape}, {content})"
+    if kind not in (list, tuple, dict, set, frozenset) or len(value) > left[0]:
+        raise _NotPlainError
+    if kind is dict:
+        return f"dict({[(_value_text(key, left), _value_text(one, left)) for key, one in list(value.items())]})"
+    texts = [_value_text(one, left) for one in list(value)]
+    return f"{kind.__name__}({sorted(texts) if kind in (set, frozenset) else texts})"
+
+
+@functools.lru_cache(maxsize=4096)  # A process may begin many recordings.
+def _code_text(code: types.CodeType) -> str:
+    constants = code.co_consts[1:] if _has_docstring(code) else code.co_consts
+    texts = [_code_text(one) if isinstance(one, types.CodeType) else _constant_text(one) for one in constants]
+    counts = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags & ~_HAS_DOCSTRING)
+    names = (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
+    return f"{code.co_code.hex()} {code.co_exceptiontable.hex()} {counts} {names} {texts}"
+
+
+def _has_docstring(code: types.CodeType) -> bool:
+    if sys.version_info >= (3, 13):
+        return bool(code.co_flags & _HAS_DOCSTRING)
+    is_function = code.co_flags & inspect.CO_OPTIMIZED and code.co_name not in _NO_DOCSTRING
+    return bool(is_function and code.co_consts and isinstance(code.co_consts[0], str))
+
+
+def _constant_text(value: Any) -> str:
+    """A constant as text: the elements of a frozenset have no order that is the same in each process."""
+    if isinstance(value, frozenset):
+        return f"frozenset({sorted(map(_constant_text, value))})"
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_constant_text, value))})"
+    return repr(value)
