@@ -112,7 +112,9 @@ def resume_in(
         if begun is not None:
             take_begun_segment_away(files, ios.pop(begun), begun)
         session, torn_file = open_for_writing(files, ios, assembled, settings)
-        resumed = Resumed(session.tick, keyframe_tick, torn_file, assembled.recording.journal_ticks)
+        seal = assembled.recording.segments[-1].contents.seal
+        outcome = seal.outcome if seal is not None and seal.final else None
+        resumed = Resumed(session.tick, keyframe_tick, torn_file, assembled.recording.journal_ticks, outcome)
         recorder = kind.resuming(path, adapted, session, resumed, changes)
     except BaseException:
         files.release()

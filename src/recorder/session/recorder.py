@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
+from recorder.ambient.outside.code_watch import watch_code
 from recorder.ambient.outside.outside_note import NotedReads
 from recorder.calls_under_way import wait_for_others
 from recorder.errors import (
@@ -199,6 +200,8 @@ class Recorder(StepRecorder, NotebookMixin):
         self._keyframes = KeyframePolicy(simulation, sources, settings, self._writer, self._outputs, self.tick)
         self._check = CaptureCheck.of(simulation, self._writer.notify, path, each_tick=sources.audits)
         self._keyframes.check = self._check
+        earlier = None if resumed is None else resumed.outcome or {}
+        self._code = self._keyframes.code = watch_code(simulation, session.meta, self.tick, earlier)
         self.between: BetweenSteps | None = None
         self.outside = ChangesOutside()
         try:
@@ -283,6 +286,7 @@ class Recorder(StepRecorder, NotebookMixin):
         wait_for_others(self._steps)  # A step of another thread still belongs to the recording.
         end = self._outcome({"reason": "closed"}) if outcome is None else self._with_failed_step(outcome)
         end = self.outside.outcome(end, self._compared)
+        end = end if self._code is None else self._code.outcome(end, self.tick)
         end = end if self._outputs is None else self._outputs.outcome(end)
         self._attention = True
         if not self._writer.seals:

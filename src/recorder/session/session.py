@@ -48,12 +48,14 @@ class Resumed:
         keyframe_tick: of the keyframe from which the state of that tick was restored.
         torn_file: the file that holds the torn tail; None if there was none.
         journal_ticks: the number of ticks taken from the journal.
+        outcome: that of the session before; None if it was not closed.
     """
 
     tick: int
     keyframe_tick: int
     torn_file: str | None
     journal_ticks: int
+    outcome: Any = None
 
 
 def new_session(

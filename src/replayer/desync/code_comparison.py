@@ -7,7 +7,9 @@ from typing import Any
 import attrs
 
 from recorder.ambient.outside.loaded_code import compare_code
+from recorder.ambient.outside.outside_note import OutsideNote, ReplacedCode
 from recorder.processes.fork_call import in_a_copy
+from recorder.text import counted
 from replayer.desync.finding import TestedCause
 from replayer.playback.make_simulation import Factory, make_simulation
 from replayer.tape.noted_outside import noted_outside
@@ -26,7 +28,8 @@ def compared_code(tape: Tape, factory: Factory | None) -> TestedCause | None:
 
     factory: of the simulation; None for a registered world. That code differs does not say that this makes the difference.
     """
-    note = noted_outside(tape).code
+    outside = noted_outside(tape)
+    note = outside.code
     if note is None:
         return None
 
@@ -45,16 +48,32 @@ def compared_code(tape: Tape, factory: Factory | None) -> TestedCause | None:
         return TestedCause(CODE, f"{text}; {_NOT_TESTED}", suspicious=None)
     if "compared" not in found:
         return TestedCause(CODE, f"not compared: it was compiled by {plain_text(note.python)}", suspicious=None)
-    texts = []
+    is_known = isinstance(tape.outcome, dict) and outside.unknown_before <= tape.first_tick
+    return _told(found, outside, is_known=is_known)
+
+
+def _told(found: dict[str, Any], outside: OutsideNote, *, is_known: bool) -> TestedCause:
     if found["different"]:
-        texts.append(f"changed since the recording, or new: {_names(found['different'])}")
+        texts = [f"changed since the recording, or new: {_names(found['different'])}"]
+    elif found["gone"]:
+        texts = [f"removed since the recording: {counted(found['gone'], 'definition')}, of which the tape has no names"]
     else:
-        texts.append(f"{_EQUAL}: {found['compared']:,} functions and constants of the recorded class's modules")
+        texts = [f"{_EQUAL}: {found['compared']:,} functions and constants of the recorded class's modules"]
     if found["values"]:
         texts.append(f"values other than when the recording began, or new: {_names(found['values'])}")
-    if not found["different"] and not found["values"]:
-        return TestedCause(CODE, texts[0], suspicious=False)
-    return TestedCause(CODE, "; ".join([*texts, _NOT_TESTED]), suspicious=None)
+    if outside.replaced:
+        texts.append(f"replaced while the run was recorded: {', '.join(map(_replaced_text, outside.replaced))}")
+    if len(texts) > 1 or found["different"] or found["gone"]:
+        return TestedCause(CODE, "; ".join([*texts, _NOT_TESTED]), suspicious=None)
+    if not is_known:
+        text = f"{texts[0]}; whether any was replaced while the run was recorded is not known"
+        return TestedCause(CODE, text, suspicious=None)
+    return TestedCause(CODE, texts[0], suspicious=False)
+
+
+def _replaced_text(one: ReplacedCode) -> str:
+    when = f"at tick {one.tick:,}" if one.after == one.tick else f"between tick {one.after:,} and {one.tick:,}"
+    return f"{plain_text(one.name)} {when}"
 
 
 def _names(places: list[str]) -> str:

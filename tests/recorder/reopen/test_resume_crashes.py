@@ -251,7 +251,7 @@ def test_a_file_that_is_not_of_the_tape_is_left_alone(tmp_path: Path) -> None:
     assert (path.read_bytes(), other.read_bytes()) == before
     other.rename(tmp_path / "other.tape")
     with recorder.resume(path, Walkers()) as tape:
-        assert tape.resumed == Resumed(1, 0, None, 0)
+        assert tape.resumed == Resumed(1, 0, None, 0, {"reason": "closed"})
         tape.step()
 
 

@@ -127,6 +127,9 @@ def ordered(units, key=lambda unit: unit + 81):
     return sorted(units, key=key)
 """
 NOT_TESTED = "not tested whether that makes the difference"
+SECRET = SHOP.replace("half(amount)", "self.secret[0]").replace(
+    "class Shop:", "class Box(list):\n    pass\n\n\nSECRET = Box([1])\n\n\nclass Shop:\n    secret = SECRET\n"
+)
 EQUAL = "compared and equal: 9 functions and constants of the recorded class's modules"
 HELP = "rate = 2\n\n\ndef half(x):\n    return x / rate\n"
 Load = Callable[..., types.ModuleType]
@@ -308,15 +311,81 @@ def test_verify_names_what_changed_and_does_not_blame_it(load_shop: Load, tmp_pa
 
 def test_equal_code_is_ruled_out(load_shop: Load, tmp_path: Path) -> None:
     """The difference is of something that is no plain value of a module."""
-    source = SHOP.replace("half(amount)", "self.secret[0]").replace(
-        "class Shop:", "class Box(list):\n    pass\n\n\nSECRET = Box([1])\n\n\nclass Shop:\n    secret = SECRET\n"
-    )
-    recorded(load_shop(source), tmp_path / "run.tape")
-    load_shop(source).SECRET[0] = 2
+    recorded(load_shop(SECRET), tmp_path / "run.tape")
+    load_shop(SECRET).SECRET[0] = 2
     found = said_of_code(tmp_path / "run.tape", sys.modules[NAME].Shop)
     assert (found.suspicious, found.found) == (
         False,
         EQUAL,
+    )
+
+
+def test_what_was_replaced_while_it_was_recorded_is_named(load_shop: Load, tmp_path: Path) -> None:
+    """By a program that patches a function: a replay has the one of the module. A keyframe bounds the ticks."""
+    shop = load_shop()
+    with recorder.record(shop.Shop(), tmp_path / "run.tape", quiet=True, trial_ms=0, keyframe_interval_ticks=10) as one:
+        for tick in range(1, 41):
+            one.step()
+            if tick == 14:
+                shop.half = lambda amount: amount / 3  # type: ignore[attr-defined]
+            if tick == 25:
+                shop.LIMIT = 50  # type: ignore[attr-defined]
+    found = said_of_code(tmp_path / "run.tape", load_shop().Shop)
+    line = next(
+        number for number, text in enumerate(Path(__file__).read_text().splitlines(), 1) if "amount / 3" in text
+    )
+    functions, constants = f"half (test_code_comparison.py:{line})", "LIMIT (code_of_a_shop.py)"
+    told = (
+        f"replaced while the run was recorded: {functions} between tick 10 and 20, {constants} between tick 20 and 30"
+    )
+    assert (found.suspicious, found.found) == (None, f"{EQUAL}; {told}; {NOT_TESTED}")
+    assert versions_not_tested(found) == "other versions of libraries"
+
+
+def test_code_that_was_edited_before_a_tape_was_resumed_is_named(load_shop: Load, tmp_path: Path) -> None:
+    """The note is of the first session."""
+    path = tmp_path / "run.tape"
+    with recorder.Recorder(path, load_shop(STATES).One(), trial_ms=0, keyframe_interval_ticks=5) as tape:
+        for _ in range(5):
+            tape.step()
+    edited = STATES.replace("+= 1", "+= 3")
+    with recorder.resume(path, load_shop(edited).One()) as tape:
+        for _ in range(5):
+            tape.step()
+    found = said_of_code(path, load_shop(STATES).One)
+    assert found.found == (
+        "compared and equal: 3 functions and constants of the recorded class's modules; replaced while the run was recorded: "
+        f"One.step (code_of_a_shop.py:9) at tick 5; {NOT_TESTED}"
+    )
+
+
+def test_of_a_run_that_was_killed_it_is_not_known(load_shop: Load, tmp_path: Path) -> None:
+    """The end of its tape would tell what was replaced."""
+    tape = recorder.record(load_shop(SECRET).Shop(), tmp_path / "run.tape", quiet=True, trial_ms=0)
+    for _ in range(5):
+        tape.step()
+    tape.tape.flush()
+    (tmp_path / "killed.tape").write_bytes((tmp_path / "run.tape").read_bytes())
+    tape.close()
+    load_shop(SECRET).SECRET[0] = 2
+    found = said_of_code(tmp_path / "killed.tape", sys.modules[NAME].Shop)
+    assert (found.suspicious, found.found) == (
+        None,
+        f"{EQUAL}; whether any was replaced while the run was recorded is not known",
+    )
+
+
+def test_a_method_that_was_removed_is_no_equal_code(load_shop: Load, tmp_path: Path) -> None:
+    """The one of a base class is called then. Its name is not on the tape, which has digests."""
+    more = "\n\nclass Market(Shop):\n    def step(self, amount=2.5):\n        super().step(amount)\n"
+    shop = load_shop(SHOP + more)
+    with recorder.record(shop.Market(), tmp_path / "run.tape", quiet=True, trial_ms=0) as one:
+        for _ in range(20):
+            one.step()
+    found = said_of_code(tmp_path / "run.tape", load_shop(f"{SHOP}\n\nclass Market(Shop):\n    pass\n").Market)
+    assert (found.suspicious, found.found) == (
+        None,
+        f"removed since the recording: 1 definition, of which the tape has no names; {NOT_TESTED}",
     )
 
 

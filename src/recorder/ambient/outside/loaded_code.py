@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 import types
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +31,31 @@ _WRAPPING = ("gymnasium.", "pettingzoo.")
 _LIBRARY = ("sim", "recorder", "replayer")  # Their version is in the environment.
 
 
-@attrs.frozen
-class _Named:
+@attrs.frozen(eq=False)
+class Place:
+    """A name in a module or in a class that it defines.
+
+    Attributes:
+        holder: the module or the class.
+        key: the name there.
+        name: qualified, without the module.
+        file: of the module.
+        module: its name.
+    """
+
+    holder: types.ModuleType | type
+    key: str
+    name: str
+    file: str
+    module: str
+
+    def value(self) -> Any:
+        """What stands there now; None if the name is gone."""
+        return vars(self.holder).get(self.key)
+
+
+@attrs.frozen(eq=False)
+class Definition:
     """What a module or a class defines.
 
     Attributes:
@@ -71,11 +94,13 @@ class CodeComparison:
         compared: how many definitions there are.
         different: those that the note does not have: changed since, or new; each as "Shop.step (shop.py:14)".
         values: of other plain values, those that the note does not have, in the same form.
+        gone: how many definitions the note has, of which nothing is there now, changed or not.
     """
 
     compared: int
     different: list[str]
     values: list[str]
+    gone: int
 
 
 def code_note(simulation: Any) -> dict[str, Any]:
@@ -106,10 +131,21 @@ def compare_code(note: CodeNote, simulation: Any) -> CodeComparison | None:
     if note.python != _python():
         return None
     named = list(_definitions(simulation))
-    noted = note.definitions, note.values
-    different = [one for one in named if _digest(one) not in noted[one.is_value]]
-    places = [list(dict.fromkeys(_shown(one) for one in different if one.is_value is part)) for part in (False, True)]
-    return CodeComparison(sum(not one.is_value for one in named), *places)
+    code = {_digest(one): one for one in named if not one.is_value}
+    values = {_digest(one): one for one in named if one.is_value}
+    new = [one for digest, one in code.items() if digest not in note.definitions]
+    return CodeComparison(
+        compared=sum(not one.is_value for one in named),
+        different=_shown_once(new),
+        values=_shown_once(one for digest, one in values.items() if digest not in note.values),
+        gone=max(
+            0, len(note.definitions - code.keys()) - len(new)
+        ),  # Of what has changed, the digest of before is gone, too.
+    )
+
+
+def _shown_once(found: Iterable[Definition]) -> list[str]:
+    return list(dict.fromkeys(map(shown, found)))
 
 
 def _joined(digests: Iterable[bytes]) -> bytes:
@@ -124,20 +160,47 @@ def _python() -> str:
     return f"{sys.implementation.name} {'.'.join(map(str, sys.version_info[:3]))} -O{sys.flags.optimize}"
 
 
-def _definitions(simulation: Any) -> Iterator[_Named]:
-    """What the modules around the simulation's class define, each once."""
+def places_of(simulation: Any) -> Iterator[Place]:
+    """The names in the modules around the simulation's class, and in the classes that these define."""
     kinds = [kind for one in _objects(simulation) for kind in type(one).__mro__]
     waiting = [name for name in dict.fromkeys(map(module_of, kinds)) if _counts(name)]
     seen = set(waiting)
     for name in waiting:  # It grows by the modules that these use.
-        content = dict(vars(sys.modules[name]))
-        file = Path(str(content.get("__file__") or name)).name
-        yield from _members(content, name, "", file)
+        module = sys.modules[name]
+        content = dict(vars(module))
+        yield from _places_in(module, content, name, "", Path(str(content.get("__file__") or name)).name)
         used = {_module_name(value) for value in content.values()}
         more = [one for one in sorted(used - seen) if _counts(one)]
         seen.update(more)
         if len(seen) <= _MODULES_MAX:
             waiting += more
+
+
+def _places_in(
+    holder: types.ModuleType | type, content: dict[str, Any], module: str, path: str, file: str
+) -> Iterator[Place]:
+    for key, value in content.items():
+        name = f"{path}{key}"
+        if not issubclass(type(value), type):
+            yield Place(holder, key, name, file, module)
+        elif value.__module__ == module and value.__qualname__ == name:
+            yield from _places_in(value, dict(vars(value)), module, f"{name}.", file)
+
+
+def definitions_at(place: Place, value: Any) -> Iterator[Definition]:
+    """What a value at a place defines: a constant or another plain value, the members of an enum, or functions of the module."""
+    if not _is_special(place.key) and (text := value_text(value)) is not None:
+        yield Definition(place.name, place.file, text, is_value=not (place.key.isupper() and is_constant(value)))
+        return
+    if place.key == "_member_map_" and type(value) is dict:
+        yield from _members_of_enum(place, value)
+    for function in reached_functions(value):
+        if function.__module__ == place.module:
+            yield Definition(place.name, place.file, function)
+
+
+def _definitions(simulation: Any) -> Iterator[Definition]:
+    return (one for place in places_of(simulation) for one in definitions_at(place, place.value()))
 
 
 def _objects(simulation: Any) -> list[Any]:
@@ -162,35 +225,18 @@ def _module_name(value: Any) -> str:
     return str(value.__module__) if issubclass(kind, type | types.FunctionType) else ""
 
 
-def _members(content: Mapping[str, Any], module: str, path: str, file: str) -> Iterator[_Named]:
-    """The functions, classes, constants and other plain values that a module or a class defines itself."""
-    for name, value in content.items():
-        if issubclass(type(value), type):
-            if value.__module__ == module and value.__qualname__ == f"{path}{name}":
-                yield from _members(dict(vars(value)), module, f"{path}{name}.", file)
-            continue
-        if not _is_special(name) and (text := value_text(value)) is not None:
-            yield _Named(f"{path}{name}", file, text, is_value=not (name.isupper() and is_constant(value)))
-            continue
-        if name == "_member_map_" and type(value) is dict:
-            yield from _members_of_enum(value, path, file)
-        for function in reached_functions(value):
-            if function.__module__ == module:
-                yield _Named(f"{path}{name}", file, function)
-
-
 def _is_special(name: str) -> bool:
     return name.startswith("__") and name.endswith("__")
 
 
-def _members_of_enum(members: Mapping[str, Any], path: str, file: str) -> Iterator[_Named]:
+def _members_of_enum(place: Place, members: dict[str, Any]) -> Iterator[Definition]:
     for name, member in members.items():
         text = value_text((content_of(member) or {}).get("_value_"))
         if text is not None:
-            yield _Named(f"{path}{name}", file, text)
+            yield Definition(f"{place.name.removesuffix(place.key)}{name}", place.file, text)
 
 
-def _shown(one: _Named) -> str:
+def shown(one: Definition) -> str:
     """The name with the file and the line; of a function that a decorator made, such as that of dataclasses, with the file."""
     line = ""
     if isinstance(one.content, types.FunctionType):
@@ -199,6 +245,6 @@ def _shown(one: _Named) -> str:
     return f"{one.name} ({one.file}{line})"
 
 
-def _digest(one: _Named) -> bytes:
+def _digest(one: Definition) -> bytes:
     text = function_text(one.content) if isinstance(one.content, types.FunctionType) else one.content
     return xxhash.xxh3_64_digest(f"{one.name}\0{text}".encode("utf-8", "surrogatepass"))[:DIGEST_BYTES]

@@ -17,6 +17,7 @@ from recorder.ambient.outside.process_facts import process_facts
 
 KEY = "outside"
 NOTED_MAX = 64  # Reads in a note: META is repeated in each file of a tape.
+REPLACED_MAX = 16  # Functions and constants that were replaced, in the end of a tape.
 
 
 @attrs.frozen
@@ -48,6 +49,21 @@ class NotedFact:
 
 
 @attrs.frozen
+class ReplacedCode:
+    """A function or constant that was replaced while the run was recorded.
+
+    Attributes:
+        name: with the file and line of the new one.
+        after: the tick at which the old one was seen last.
+        tick: the tick at which the new one was seen.
+    """
+
+    name: str
+    after: int
+    tick: int
+
+
+@attrs.frozen
 class OutsideNote:
     """What a recording noted.
 
@@ -57,6 +73,8 @@ class OutsideNote:
         reads: what they read.
         modules: the packages that were loaded; see loaded_modules.py.
         code: of the user's code; None without a note of it.
+        replaced: what of it was replaced while the run was recorded, as far as it is known.
+        unknown_before: of the steps before that of this tick it is not known; of all steps of a tape that was never closed.
     """
 
     process: dict[str, str] | None = None
@@ -64,6 +82,8 @@ class OutsideNote:
     reads: tuple[NotedFact, ...] = ()
     modules: tuple[str, ...] = ()
     code: CodeNote | None = None
+    replaced: tuple[ReplacedCode, ...] = ()
+    unknown_before: int = 0
 
     def fact(self, kind: str, name: str) -> tuple[str | None] | None:
         """The noted fact, in a tuple; None if it was not noted."""
@@ -101,10 +121,21 @@ def decode_note(*plain: Any) -> OutsideNote:
         if (code := decode_code_note(part.get(CODE))) is not None:
             note = attrs.evolve(note, code=code)
         match part:
+            case {"replaced": list(replaced), "unknown_before": int(unknown)}:
+                known = [one for one in map(_decode_replaced, replaced[:REPLACED_MAX]) if one is not None]
+                note = attrs.evolve(note, replaced=tuple(known), unknown_before=unknown)
+        match part:
             case {"steps": int(steps), "reads": list(reads)} if steps > 0:
                 facts = [fact for fact in map(_decode_fact, reads[:NOTED_MAX]) if fact is not None]
                 note = attrs.evolve(note, steps=steps, reads=tuple(facts))
     return note
+
+
+def _decode_replaced(plain: Any) -> ReplacedCode | None:
+    match plain:
+        case [str(name), int(after), int(tick)]:
+            return ReplacedCode(name[:NAME_CHARS_MAX], after, tick)
+    return None
 
 
 def _decode_fact(plain: Any) -> NotedFact | None:

@@ -1,0 +1,108 @@
+"""Functions and constants of the user's modules that are replaced while a run is recorded.
+
+A program that loads its rules again, or patches one, does so. The tape's note on the code is that of the beginning, so
+it cannot tell. The watch looks at keyframes and at the end; a look takes some 0.2 µs a name.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from recorder.ambient.outside.loaded_code import (
+    DEFINITIONS_MAX,
+    Place,
+    compare_code,
+    decode_code_note,
+    definitions_at,
+    places_of,
+)
+from recorder.ambient.outside.loaded_code import KEY as CODE
+from recorder.ambient.outside.outside_note import KEY, REPLACED_MAX
+from recorder.ambient.roots import functions_in
+from sim.replaced_code import own_code
+
+
+def watch_code(simulation: Any, meta: dict[str, Any], tick: int, earlier: Any = None) -> CodeWatch | None:
+    """A watch of the code that META has a note of; None if it has none. Arguments: see CodeWatch."""
+    note = meta.get(KEY, {}).get(CODE)
+    if note is None:
+        return None
+    try:
+        return CodeWatch(simulation, note, tick, earlier)
+    except Exception:  # noqa: BLE001 - whatever a module's objects raise when they are looked at: it stops no recording
+        return None
+
+
+class CodeWatch:
+    """The code around one simulation, as it was when its session began."""
+
+    def __init__(self, simulation: Any, note: Any, tick: int, earlier: Any = None) -> None:
+        """note: on the code, from META. tick: of the state now. earlier: the outcome of the session before.
+
+        Raises whatever the objects of a module raise when they are looked at.
+        """
+        self._last, self._replaced = tick, list[list[Any]]()
+        self._unknown_before = 0 if earlier is None or earlier else tick
+        match earlier:
+            case {"outside": {"replaced": list(replaced), "unknown_before": int(unknown)}}:
+                self._unknown_before, self._replaced = unknown, replaced
+        decoded = decode_code_note(note) if earlier is not None else None
+        compared = compare_code(decoded, simulation) if decoded is not None else None
+        if compared is not None:  # The sessions before may have had other code.
+            self._note(compared.different, tick)
+        watched = [_Watched(place) for place in places_of(simulation)]
+        self._watched = [one for one in watched if one.is_code][:DEFINITIONS_MAX]
+
+    def look(self, tick: int) -> None:
+        """Note what was replaced since the last look, before the step to tick was over."""
+        self._note([name for one in self._watched if (name := one.replaced_by()) is not None], tick)
+        self._last = tick
+
+    def outcome(self, end: Any, tick: int) -> Any:
+        """The end of a tape with what was replaced up to a tick; unchanged unless it is a mapping, and without anything to tell."""
+        self.look(tick)
+        if not isinstance(end, dict) or not (self._replaced or self._unknown_before):
+            return end
+        found: dict[str, Any] = {"replaced": self._replaced, "unknown_before": self._unknown_before}
+        return {**end, KEY: {**end.get(KEY, {}), **found}}
+
+    def _note(self, names: list[str], tick: int) -> None:
+        room = REPLACED_MAX - len(self._replaced)
+        self._replaced += [[name, self._last, tick] for name in list(dict.fromkeys(names))[:room]]
+
+
+class _Watched:
+    """One name in a module or a class.
+
+    Attributes:
+        is_code: functions or a constant stand there.
+    """
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._keep(place.value())
+
+    def replaced_by(self) -> str | None:
+        """How what stands there now is shown; None if it is as before, or was seen before."""
+        value = self._place.value()
+        if value is self._value and all(own_code(function) is code for function, code in self._functions):
+            return None
+        before = self._text
+        self._keep(value)
+        return None if before is not None and before == self._text else self._shown()
+
+    def _keep(self, value: Any) -> None:
+        found = [one for one in definitions_at(self._place, value) if not one.is_value]
+        self._text = next((one.content for one in found if isinstance(one.content, str)), None)
+        own = [one.content for one in found if one.content is not self._text]
+        functions = [*functions_in(value), *own]  # Also one of another module, imported from there.
+        self._value, self._functions = value, [(function, own_code(function)) for function in functions]
+        self.is_code = bool(functions) or self._text is not None
+
+    def _shown(self) -> str:
+        """The name, and where the function is that stands there now, which may be of another module."""
+        if not self._functions:
+            return f"{self._place.name} ({self._place.file})"
+        code = own_code(self._functions[0][0])
+        return f"{self._place.name} ({Path(code.co_filename).name}:{code.co_firstlineno})"
