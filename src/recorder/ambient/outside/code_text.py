@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import inspect
 import sys
 import types
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -64,6 +66,24 @@ def _value_text(value: Any, left: list[int]) -> str:
         return f"dict({[(_value_text(key, left), _value_text(one, left)) for key, one in list(value.items())]})"
     texts = [_value_text(one, left) for one in list(value)]
     return f"{kind.__name__}({sorted(texts) if kind in (set, frozenset) else texts})"
+
+
+def assignment_line(path: str, name: str) -> int | None:
+    """The first line of a file, as it is now, that gives a value to a qualified name, such as "Shop.tax"; None if none is found."""
+    try:
+        body = ast.parse(Path(path).read_text(encoding="utf-8", errors="replace")).body
+    except (OSError, SyntaxError, ValueError):
+        return None
+    *classes, key = name.split(".")
+    for one in classes:
+        body = next((node.body for node in body if isinstance(node, ast.ClassDef) and node.name == one), [])
+    for node in body:
+        targets = (
+            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        )
+        if any(isinstance(target, ast.Name) and target.id == key for target in targets):
+            return node.lineno
+    return None
 
 
 @functools.lru_cache(maxsize=4096)  # A process may begin many recordings.

@@ -93,9 +93,9 @@ class _Watched:
         return None if before is not None and before == self._text else self._shown()
 
     def _keep(self, value: Any) -> None:
-        found = [one for one in definitions_at(self._place, value) if not one.is_value]
-        self._text = next((one.content for one in found if isinstance(one.content, str)), None)
-        own = [one.content for one in found if one.content is not self._text]
+        found = list(definitions_at(self._place, value))
+        self._text = next((one.content for one in found if one.is_constant), None)
+        own = [one.content for one in found if not one.is_value]
         functions = [*functions_in(value), *own]  # Also one of another module, imported from there.
         self._value, self._functions = value, [(function, own_code(function)) for function in functions]
         self.is_code = bool(functions) or self._text is not None

@@ -1,8 +1,9 @@
-"""The user's code that a process has loaded: a digest of each function, method and constant around a simulation's class.
+"""The user's code that a process has loaded: a digest of each function and method around a simulation's class.
 
 A tape notes the digests. A reader that loads the same code can say so, and of other code, which functions it is. Bytecode
 differs between versions of Python, so it is compared within one only. Comments, lines and docstrings do not count.
-Other plain values of modules and classes, which a program may change while it runs, are noted apart.
+Plain values of modules and classes are noted apart: the same code gives another one where it asks the outside world, or
+where a program changes it while it runs.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 import attrs
 import xxhash
 
-from recorder.ambient.outside.code_text import function_text, is_constant, value_text
+from recorder.ambient.outside.code_text import assignment_line, function_text, is_constant, value_text
 from recorder.ambient.outside.reached_functions import reached_functions
 from recorder.ambient.roots import content_of, is_users
 from sim.kernel.class_names import module_of
@@ -41,6 +42,7 @@ class Place:
         name: qualified, without the module.
         file: of the module.
         module: its name.
+        path: of its file, or its name.
     """
 
     holder: types.ModuleType | type
@@ -48,6 +50,7 @@ class Place:
     name: str
     file: str
     module: str
+    path: str
 
     def value(self) -> Any:
         """What stands there now; None if the name is gone."""
@@ -61,14 +64,21 @@ class Definition:
     Attributes:
         name: qualified.
         file: of the module.
-        content: a function, or the text of a constant or of another value.
-        is_value: a program may change it while it runs: it is neither a function nor a constant.
+        content: a function, or the text of a plain value.
+        path: of the file of the module, or its name.
+        is_constant: a plain value that is named like a constant and cannot change by itself.
     """
 
     name: str
     file: str
     content: Any
-    is_value: bool = False
+    path: str = ""
+    is_constant: bool = False
+
+    @property
+    def is_value(self) -> bool:
+        """True for a plain value, False for a function."""
+        return isinstance(self.content, str)
 
 
 @attrs.frozen
@@ -77,8 +87,8 @@ class CodeNote:
 
     Attributes:
         python: the version that compiled the code, with its level of optimization.
-        definitions: the digests of functions and constants.
-        values: those of other plain values.
+        definitions: the digests of functions.
+        values: those of plain values.
     """
 
     python: str
@@ -91,14 +101,16 @@ class CodeComparison:
     """Loaded code beside that of a note.
 
     Attributes:
-        compared: how many definitions there are.
+        compared: how many functions there are.
         different: those that the note does not have: changed since, or new; each as "Shop.step (shop.py:14)".
-        values: of other plain values, those that the note does not have, in the same form.
-        gone: how many definitions the note has, of which nothing is there now, changed or not.
+        compared_values: how many plain values there are.
+        values: those that the note does not have, in the same form.
+        gone: how many functions the note has, of which nothing is there now, changed or not.
     """
 
     compared: int
     different: list[str]
+    compared_values: int
     values: list[str]
     gone: int
 
@@ -136,6 +148,7 @@ def compare_code(note: CodeNote, simulation: Any) -> CodeComparison | None:
     new = [one for digest, one in code.items() if digest not in note.definitions]
     return CodeComparison(
         compared=sum(not one.is_value for one in named),
+        compared_values=sum(one.is_value for one in named),
         different=_shown_once(new),
         values=_shown_once(one for digest, one in values.items() if digest not in note.values),
         gone=max(
@@ -168,7 +181,7 @@ def places_of(simulation: Any) -> Iterator[Place]:
     for name in waiting:  # It grows by the modules that these use.
         module = sys.modules[name]
         content = dict(vars(module))
-        yield from _places_in(module, content, name, "", Path(str(content.get("__file__") or name)).name)
+        yield from _places_in(module, content, name, "", str(content.get("__file__") or name))
         used = {_module_name(value) for value in content.values()}
         more = [one for one in sorted(used - seen) if _counts(one)]
         seen.update(more)
@@ -177,20 +190,20 @@ def places_of(simulation: Any) -> Iterator[Place]:
 
 
 def _places_in(
-    holder: types.ModuleType | type, content: dict[str, Any], module: str, path: str, file: str
+    holder: types.ModuleType | type, content: dict[str, Any], module: str, prefix: str, path: str
 ) -> Iterator[Place]:
     for key, value in content.items():
-        name = f"{path}{key}"
+        name = f"{prefix}{key}"
         if not issubclass(type(value), type):
-            yield Place(holder, key, name, file, module)
+            yield Place(holder, key, name, Path(path).name, module, path)
         elif value.__module__ == module and value.__qualname__ == name:
-            yield from _places_in(value, dict(vars(value)), module, f"{name}.", file)
+            yield from _places_in(value, dict(vars(value)), module, f"{name}.", path)
 
 
 def definitions_at(place: Place, value: Any) -> Iterator[Definition]:
-    """What a value at a place defines: a constant or another plain value, the members of an enum, or functions of the module."""
+    """What a value at a place defines: a plain value, the members of an enum, or functions of the module."""
     if not _is_special(place.key) and (text := value_text(value)) is not None:
-        yield Definition(place.name, place.file, text, is_value=not (place.key.isupper() and is_constant(value)))
+        yield Definition(place.name, place.file, text, place.path, place.key.isupper() and is_constant(value))
         return
     if place.key == "_member_map_" and type(value) is dict:
         yield from _members_of_enum(place, value)
@@ -233,16 +246,19 @@ def _members_of_enum(place: Place, members: dict[str, Any]) -> Iterator[Definiti
     for name, member in members.items():
         text = value_text((content_of(member) or {}).get("_value_"))
         if text is not None:
-            yield Definition(f"{place.name.removesuffix(place.key)}{name}", place.file, text)
+            yield Definition(
+                f"{place.name.removesuffix(place.key)}{name}", place.file, text, place.path, is_constant=True
+            )
 
 
 def shown(one: Definition) -> str:
     """The name with the file and the line; of a function that a decorator made, such as that of dataclasses, with the file."""
-    line = ""
     if isinstance(one.content, types.FunctionType):
         code = own_code(one.content)
-        line = f":{code.co_firstlineno}" if Path(code.co_filename).name == one.file else ""
-    return f"{one.name} ({one.file}{line})"
+        line = code.co_firstlineno if Path(code.co_filename).name == one.file else None
+    else:
+        line = assignment_line(one.path, one.name)
+    return f"{one.name} ({one.file}{'' if line is None else f':{line}'})"
 
 
 def _digest(one: Definition) -> bytes:
