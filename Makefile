@@ -67,7 +67,8 @@ test-pythons:
 
 test-exact:
 	tools/test_pythons.sh -m "" $(PYTEST_ARGS) tests/sim/worlds/meadow/test_exactness.py tests/recorder/format/test_golden_tapes.py \
-		tests/recorder/processes/test_fork.py tests/replayer/timeline/test_verify.py
+		tests/recorder/processes/test_fork.py tests/replayer/timeline/test_verify.py tests/recorder/ambient/outside/test_line_digests.py \
+		tests/recorder/ambient/outside/test_code_text.py
 
 test-oldest:
 	tools/test_oldest.sh

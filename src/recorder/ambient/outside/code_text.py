@@ -19,7 +19,7 @@ ELEMENTS_MAX = 1000  # Of a table that is a plain value.
 ARRAY_BYTES_MAX = 1_000_000
 _PLAIN = (bool, int, float, str, bytes, type(None))
 _HAS_DOCSTRING = (
-    0x4000000  # A flag of code since Python 3.13; before, the first constant of a function is its docstring or None.
+    0x4000000  # A flag of code since Python 3.14; before, the first constant of a function is its docstring or None.
 )
 _NO_DOCSTRING = ("<lambda>", "<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
 
@@ -89,23 +89,23 @@ def assignment_line(path: str, name: str) -> int | None:
 @functools.lru_cache(maxsize=4096)  # A process may begin many recordings.
 def _code_text(code: types.CodeType) -> str:
     constants = code.co_consts[1:] if _has_docstring(code) else code.co_consts
-    texts = [_code_text(one) if isinstance(one, types.CodeType) else _constant_text(one) for one in constants]
+    texts = [_code_text(one) if isinstance(one, types.CodeType) else constant_text(one) for one in constants]
     counts = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags & ~_HAS_DOCSTRING)
     names = (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
     return f"{code.co_code.hex()} {code.co_exceptiontable.hex()} {counts} {names} {texts}"
 
 
 def _has_docstring(code: types.CodeType) -> bool:
-    if sys.version_info >= (3, 13):
+    if sys.version_info >= (3, 14):
         return bool(code.co_flags & _HAS_DOCSTRING)
     is_function = code.co_flags & inspect.CO_OPTIMIZED and code.co_name not in _NO_DOCSTRING
     return bool(is_function and code.co_consts and isinstance(code.co_consts[0], str))
 
 
-def _constant_text(value: Any) -> str:
+def constant_text(value: Any) -> str:
     """A constant as text: the elements of a frozenset have no order that is the same in each process."""
     if isinstance(value, frozenset):
-        return f"frozenset({sorted(map(_constant_text, value))})"
+        return f"frozenset({sorted(map(constant_text, value))})"
     if isinstance(value, tuple):
-        return f"({', '.join(map(_constant_text, value))})"
+        return f"({', '.join(map(constant_text, value))})"
     return repr(value)

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import sys
 import types
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import attrs
 import xxhash
 
 from recorder.ambient.outside.code_text import assignment_line, function_text, is_constant, value_text
+from recorder.ambient.outside.line_digests import LINE_BYTES, first_edited_line, line_digests
 from recorder.ambient.outside.reached_functions import reached_functions
 from recorder.ambient.roots import content_of, is_users
 from sim.kernel.class_names import module_of
@@ -27,6 +29,8 @@ from sim.replaced_code import own_code
 KEY = "code"  # In the note on the outside world.
 DIGEST_BYTES = 6  # Of a thousand other definitions, one has the digest of a changed one with a chance of 4e-12.
 DEFINITIONS_MAX = 1000  # In a note: META is repeated in each file of a tape.
+LINES_BYTES_MAX = 1 << 14  # Of the lines of all functions: of a game of 3,000 lines, some 6,000 bytes.
+_NAME_BYTES = 4
 _MODULES_MAX = 100
 _WRAPPING = ("gymnasium.", "pettingzoo.")
 _LIBRARY = ("sim", "recorder", "replayer")  # Their version is in the environment.
@@ -89,11 +93,13 @@ class CodeNote:
         python: the version that compiled the code, with its level of optimization.
         definitions: the digests of functions.
         values: those of plain values.
+        lines: by a digest of a function's name and its number of that name, the digests of its lines, joined.
     """
 
     python: str
     definitions: frozenset[bytes]
     values: frozenset[bytes]
+    lines: Mapping[bytes, bytes]
 
 
 @attrs.frozen
@@ -118,14 +124,17 @@ class CodeComparison:
 def code_note(simulation: Any) -> dict[str, Any]:
     """The note on the code around a simulation's class, for META; empty for a class that is not the user's, or too much code."""
     try:
-        found = [(one.is_value, _digest(one)) for one in _definitions(simulation)]
+        named = list(_definitions(simulation))
+        found = [(one.is_value, _digest(one)) for one in named]
+        lines = b"".join(key + bytes((len(digests) // LINE_BYTES,)) + digests for key, digests in _lines_of(named))
     except Exception:  # noqa: BLE001 - whatever a module's objects raise when they are looked at: it stops no recording
         return {}
     definitions = {digest for is_value, digest in found if not is_value}
     values = {digest for is_value, digest in found if is_value}
     if not definitions or len(definitions) + len(values) > DEFINITIONS_MAX:
         return {}
-    return {KEY: {"python": _python(), "definitions": _joined(definitions), "values": _joined(values)}}
+    known = {"python": _python(), "definitions": _joined(definitions), "values": _joined(values)}
+    return {KEY: {**known, "lines": lines} if len(lines) <= LINES_BYTES_MAX else known}
 
 
 def decode_code_note(plain: Any) -> CodeNote | None:
@@ -134,7 +143,8 @@ def decode_code_note(plain: Any) -> CodeNote | None:
         case {"python": str(python), "definitions": bytes(definitions), "values": bytes(values)} if not (
             len(definitions) % DIGEST_BYTES or len(values) % DIGEST_BYTES
         ):
-            return CodeNote(python, _parted(definitions), _parted(values))
+            lines = plain.get("lines")
+            return CodeNote(python, _parted(definitions), _parted(values), _parted_lines(lines))
     return None
 
 
@@ -146,19 +156,51 @@ def compare_code(note: CodeNote, simulation: Any) -> CodeComparison | None:
     code = {_digest(one): one for one in named if not one.is_value}
     values = {_digest(one): one for one in named if one.is_value}
     new = [one for digest, one in code.items() if digest not in note.definitions]
+    edited = _edited_lines(named, note.lines)
     return CodeComparison(
         compared=sum(not one.is_value for one in named),
         compared_values=sum(one.is_value for one in named),
-        different=_shown_once(new),
-        values=_shown_once(one for digest, one in values.items() if digest not in note.values),
+        different=list(dict.fromkeys(shown(one, edited.get(id(one))) for one in new)),
+        values=list(dict.fromkeys(shown(one) for digest, one in values.items() if digest not in note.values)),
         gone=max(
             0, len(note.definitions - code.keys()) - len(new)
         ),  # Of what has changed, the digest of before is gone, too.
     )
 
 
-def _shown_once(found: Iterable[Definition]) -> list[str]:
-    return list(dict.fromkeys(map(shown, found)))
+def _lines_of(named: Iterable[Definition]) -> Iterator[tuple[bytes, bytes]]:
+    """The name of each function as a digest, with its number among those of that name, and the digests of its lines, joined."""
+    for one, key in _numbered(named):
+        yield key, b"".join(digest for _, digest in line_digests(own_code(one.content)))
+
+
+def _numbered(named: Iterable[Definition]) -> Iterator[tuple[Definition, bytes]]:
+    numbers = Counter[str]()
+    for one in named:
+        if not one.is_value:
+            number = numbers[one.name]
+            numbers[one.name] += 1
+            yield one, xxhash.xxh3_64_digest(f"{one.name}\0{number}".encode("utf-8", "surrogatepass"))[:_NAME_BYTES]
+
+
+def _edited_lines(named: Iterable[Definition], noted: Mapping[bytes, bytes]) -> dict[int, int]:
+    """By id of the definition, the first line that was edited since the note, of those that the note has."""
+    edited = {}
+    for one, key in _numbered(named):
+        line = first_edited_line(noted[key], line_digests(own_code(one.content))) if key in noted else None
+        if line is not None:
+            edited[id(one)] = line
+    return edited
+
+
+def _parted_lines(joined: Any) -> dict[bytes, bytes]:
+    lines, place = dict[bytes, bytes](), 0
+    while type(joined) is bytes and place + _NAME_BYTES < len(joined):
+        start = place + _NAME_BYTES + 1
+        end = start + joined[start - 1] * LINE_BYTES
+        lines[joined[place : start - 1]] = joined[start:end]
+        place = end
+    return lines
 
 
 def _joined(digests: Iterable[bytes]) -> bytes:
@@ -251,11 +293,14 @@ def _members_of_enum(place: Place, members: dict[str, Any]) -> Iterator[Definiti
             )
 
 
-def shown(one: Definition) -> str:
-    """The name with the file and the line; of a function that a decorator made, such as that of dataclasses, with the file."""
+def shown(one: Definition, edited: int | None = None) -> str:
+    """The name with the file and the line; of a function that a decorator made, such as that of dataclasses, with the file.
+
+    edited: the line to name, if it is not the first one.
+    """
     if isinstance(one.content, types.FunctionType):
         code = own_code(one.content)
-        line = code.co_firstlineno if Path(code.co_filename).name == one.file else None
+        line = (edited or code.co_firstlineno) if Path(code.co_filename).name == one.file else None
     else:
         line = assignment_line(one.path, one.name)
     return f"{one.name} ({one.file}{'' if line is None else f':{line}'})"
