@@ -22,7 +22,7 @@ def _section(program: str, name: str, command: App) -> str:
     text = command.generate_docs(output_format="markdown", heading_level=2)
     lines = text.splitlines()
     usage = lines.index("```console") + 1
-    lines[usage] = re.sub(r"^\S+", f"{program} {name}", lines[usage])  # It begins with the name of the function.
+    lines[usage] = re.sub(r"^.*?(?= [\[A-Z]|$)", f"{program} {name}", lines[usage])  # It begins with what is running.
     heading = [f"## {program} {name} {{ #{name} }}"]
     return "\n".join(heading + _with_examples_as_code(lines[1:])).replace(" *[default: False]*", "")
 

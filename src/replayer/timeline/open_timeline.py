@@ -3,16 +3,40 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from typing import Any, overload
 
 from recorder.errors import IncompleteTapeWarning
 from replayer.playback.make_simulation import Factory
 from replayer.playback.near_states import NEAR_BYTES_MAX, NearStates
+from replayer.playback.subject_type import SubjectT
 from replayer.tape.completeness import incomplete_text
 from replayer.tape.tape import Mode
 from replayer.timeline.timeline import Timeline
+from sim.kernel.hooks import HasAdapter
 from sim.user_warning import warn_user
 
 
+@overload
+def open_timeline(
+    path: str | os.PathLike[str],
+    world: Callable[[], HasAdapter] | None = None,  # Its subject is what the adapter wraps: of any type.
+    *,
+    dump_folder: str | os.PathLike[str] | None = None,
+    mode: Mode = "salvage",
+    memory_bytes: int | None = None,
+    near_bytes: int = NEAR_BYTES_MAX,
+) -> Timeline[Any]: ...
+@overload
+def open_timeline(
+    path: str | os.PathLike[str],
+    world: Callable[[], SubjectT],
+    *,
+    dump_folder: str | os.PathLike[str] | None = None,
+    mode: Mode = "salvage",
+    memory_bytes: int | None = None,
+    near_bytes: int = NEAR_BYTES_MAX,
+) -> Timeline[SubjectT]: ...
 def open_timeline(
     path: str | os.PathLike[str],
     world: Factory | None = None,
@@ -21,7 +45,7 @@ def open_timeline(
     mode: Mode = "salvage",
     memory_bytes: int | None = None,
     near_bytes: int = NEAR_BYTES_MAX,
-) -> Timeline:
+) -> Timeline[Any]:
     """Open a tape to go to its ticks, see Timeline for the parameters and errors.
 
     A tape that was cut off, is damaged or lacks ticks is opened with what is whole of it, and one IncompleteTapeWarning
