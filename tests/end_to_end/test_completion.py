@@ -76,6 +76,7 @@ def test_bash_completes_commands_options_choices_and_files(words: str, offered: 
 def test_other_shells_get_a_script_with_every_command(shell: str) -> None:
     script = script_of("replay", shell)
     assert [name for name in replayer.commands.main.COMMANDS if name not in script] == []
+    assert shell != "zsh" or script.rstrip().endswith("compdef _cyclopts_replay replay"), "eval registers it"
 
 
 def test_an_unknown_shell_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
