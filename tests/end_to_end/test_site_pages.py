@@ -105,6 +105,12 @@ def test_the_reference_has_every_command_with_its_examples_and_options(
     program_app = main.load([])
 
     assert list(sections) == list(main.COMMANDS)
+    for name, text in sections.items():  # Without the name of the program that builds the site.
+        usage = re.search(r"```console\n(.*)\n```", text)
+        assert usage is not None
+        assert re.fullmatch(rf"{program} {name}( (--)?\[?[\w.|-]+\]?)*", usage[1]), usage[1]
+        assert " -m " not in usage[1]
+        assert "ARGS" not in usage[1]
     for name, target in main.COMMANDS.items():
         module, _, function = target.partition(":")
         doc = getattr(importlib.import_module(module), function).__doc__
