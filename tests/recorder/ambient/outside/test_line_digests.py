@@ -62,7 +62,7 @@ def bytes_of(code: types.CodeType) -> bytes:
 
 @pytest.mark.parametrize(("line", "old", "new"), EDITS)
 def test_the_edited_line_is_found(line: int, old: str, new: str) -> None:
-    """Wherever jumps, constants and names are numbered anew by the edit."""
+    """Wherever jumps, constants and names are numbered differently after the edit."""
     edited = list(LINES)
     assert old in edited[line - 1]
     edited[line - 1] = edited[line - 1].replace(old, new)
