@@ -8,6 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from sim.worlds.meadow.model.memory_ahead import fetch_ahead
+
+PLANTS_AHEAD = 24  # Enough to hide the time of an access to memory.
+
 Grid = Any  # (height, width) int64, or (layers, height, width).
 Column = Any  # One number per row of a table, or a flattened grid.
 
@@ -110,21 +114,27 @@ def publish_plants(
     rows: Column, species: Column, y: Column, x: Column, energy: Column, width: int, written: Column, seen: Column,
     sums: Column, seen_sums: Column, rewritten: Column, shown: Column, cells: Column,
 ) -> tuple[int, int]:  # fmt: skip
-    """Compute layers.publish. Writes the indices into the last three buffers; returns how many were rewritten and shown."""
-    rewritten_count, shown_count, size = 0, 0, len(sums)
-    for place in range(len(rows)):
+    """Compute layers.publish. Writes the indices into the last three buffers; returns how many were rewritten and shown.
+
+    Each plant touches four places in memory. They are fetched ahead, and no branch waits for them.
+    """
+    rewritten_count, shown_count, count, size = 0, 0, len(rows), len(sums)
+    for place in range(count):
+        row = rows[min(place + PLANTS_AHEAD, count - 1)]
+        cell = y[row] * width + x[row]
+        number = species[row] * size + cell
+        fetch_ahead(written, number)
+        fetch_ahead(seen, number)
+        fetch_ahead(sums, cell)
+        fetch_ahead(seen_sums, cell)
         row = rows[place]
         cell = y[row] * width + x[row]
         number = species[row] * size + cell
         value = max(energy[row], 0)
-        if written[number] != value:
-            written[number] = value
-            rewritten[rewritten_count] = number
-            rewritten_count += 1
-        if seen[number] != value:
-            seen_sums[cell] += value - seen[number]
-            sums[cell] = seen_sums[cell]
-            seen[number] = value
-            shown[shown_count], cells[shown_count] = number, cell
-            shown_count += 1
+        rewritten[rewritten_count] = number
+        rewritten_count += written[number] != value
+        shown[shown_count], cells[shown_count] = number, cell
+        shown_count += seen[number] != value
+        written[number] = seen[number] = value
+        sums[cell] = seen_sums[cell] = value  # The only plant of the cell.
     return rewritten_count, shown_count

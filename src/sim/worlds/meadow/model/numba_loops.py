@@ -16,6 +16,8 @@ from typing import Any
 import attrs
 import numpy.typing as npt
 
+from sim.worlds.meadow.model.memory_ahead import teach_numba
+
 Function = Callable[..., Any]
 
 # Counts from which compiled loops are worth the import of numba, which takes as long as some hundred smaller ticks.
@@ -74,6 +76,7 @@ def compile_loop(function: Function, helpers: tuple[Function, ...]) -> Function 
 
     if numba.config.DISABLE_JIT:
         return None
+    teach_numba()
     for helper in helpers:
         numba.extending.register_jitable(boundscheck=True)(helper)
     try:
