@@ -7,6 +7,7 @@ deaths, costs and losses are sums since tick 0, so the difference of two rows co
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +16,10 @@ from sim.kernel.arithmetic.fixed_point import to_number
 from sim.kernel.state import State
 from sim.worlds.meadow.config.meadow import MeadowConfig
 from sim.worlds.meadow.model.layout import HeadLoss, LossCause
+from sim.worlds.meadow.model.loops import sum_by_species
+from sim.worlds.meadow.model.numba_loops import PLANTS_MIN, compiled_for
+
+Column = npt.NDArray[Any]
 
 
 def make_row(state: State, config: MeadowConfig) -> dict[str, int | float]:
@@ -28,11 +33,7 @@ def _figures(state: State, config: MeadowConfig) -> Iterator[tuple[str, int | fl
         ("swarms", [herbivore.name for herbivore in config.herbivores], "swarms.population"),
     ):
         species = state[f"{table}.species"]
-        count = np.bincount(species, minlength=len(names))
-        count[:1] -= np.count_nonzero(
-            state[f"{table}.id"] == 0
-        )  # A free row is all zeros, so it was counted as species 0.
-        energy = _sums(state[f"{table}.energy"], species, len(names))
+        count, energy = _counts_and_sums(state[f"{table}.id"], species, state[f"{table}.energy"], len(names))
         heads = _sums(state[amount], species, len(names)) if amount else None
         for index, name in enumerate(names):
             yield f"{table}.{name}", int(count[index])
@@ -55,7 +56,19 @@ def _figures(state: State, config: MeadowConfig) -> Iterator[tuple[str, int | fl
             yield f"active.{substance.name}", int(running[index])
 
 
-def _sums(values: npt.NDArray[np.int64], species: npt.NDArray[np.int32], count: int) -> npt.NDArray[np.int64]:
+def _counts_and_sums(ids: Column, species: Column, energy: Column, kinds: int) -> tuple[Column, Column]:
+    """Count the rows in use, and add up their energies, by species: (kinds,) int64 each."""
+    compiled = compiled_for(len(ids), PLANTS_MIN, sum_by_species)
+    if compiled is not None:
+        count, sums = np.zeros((2, kinds), np.int64)
+        compiled(ids, species, energy, count, sums)
+        return count, sums
+    count = np.bincount(species, minlength=kinds)
+    count[:1] -= np.count_nonzero(ids == 0)  # A free row is all zeros, so it was counted as species 0.
+    return count, _sums(energy, species, kinds)
+
+
+def _sums(values: Column, species: Column, count: int) -> Column:
     """Return exact sums by species; weights of bincount would be floats."""
     sums = np.zeros(count, np.int64)
     np.add.at(sums, species, values)

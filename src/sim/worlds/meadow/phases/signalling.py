@@ -35,6 +35,8 @@ from sim.worlds.meadow.model.energy_ledger import Flow
 from sim.worlds.meadow.model.event_log import ACTIVE, BEGUN, ENDED
 from sim.worlds.meadow.model.layers import write_energy
 from sim.worlds.meadow.model.layout import NEIGHBOURS, HeadLoss, LossCause, Parameter
+from sim.worlds.meadow.model.loops import list_nonzero
+from sim.worlds.meadow.model.numba_loops import CELLS_MIN, compiled_for
 from sim.worlds.meadow.model.plants import Stand, plant_cells
 from sim.worlds.meadow.model.swarms import remove_swarms_without_heads
 from sim.worlds.meadow.model.table_rows import add_entities, clear_rows, rows_by_id, set_rows, write_changed
@@ -180,12 +182,21 @@ def _rebuild_toxins(state: State, emitted: list[tuple[Values, int]]) -> None:
     """Set the toxin layers to these concentrations and zero elsewhere, touching only the few cells that have or had any."""
     for layer, (cells, amount) in enumerate(emitted):
         toxins = state["biotope.toxins"][layer].reshape(-1)
-        before = np.flatnonzero(toxins != 0)
+        before = _nonzero(toxins)
         touched = np.concatenate([before, cells])
         old = toxins[touched]
         toxins[before] = 0
         toxins[cells] = amount
         state.mark("biotope.toxins", touched[toxins[touched] != old] + layer * toxins.size)
+
+
+def _nonzero(layer: Values) -> Values:
+    """Return the cells of a flattened layer that are not 0."""
+    compiled = compiled_for(layer.size, CELLS_MIN, list_nonzero)
+    if compiled is None:
+        return np.flatnonzero(layer)
+    places = np.empty(layer.size, np.int64)
+    return places[: compiled(layer, places)]
 
 
 def poison(context: PhaseContext) -> None:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from sim.kernel.arithmetic.fixed_point import ONE, PLACES
 from sim.worlds.meadow.model.context import PhaseContext, Values
 from sim.worlds.meadow.model.layout import Parameter
-from sim.worlds.meadow.model.loops import spread_signal
+from sim.worlds.meadow.model.loops import carry_row, spread_signal
 from sim.worlds.meadow.model.numba_loops import CELLS_MIN, compiled_for
 from sim.worlds.meadow.model.table_rows import mark_changed, write_changed
 
@@ -26,7 +26,7 @@ def spread_signals(context: PhaseContext, signals: Values) -> None:
     """Set the layers of the state to these after one tick. signals: (signals, height, width) int64."""
     decay, epsilon = context.parameter(Parameter.SIGNAL_DECAY), context.config.signalling.epsilon
     wind, field = context.state["biotope.wind"], context.state["biotope.signals"]
-    if compiled_for(field[0].size, CELLS_MIN, spread_signal) is None:
+    if compiled_for(field[0].size, CELLS_MIN, spread_signal, carry_row) is None:
         new = np.zeros_like(signals)
         for layer, old in enumerate(signals):
             if old.any():  # Most layers are empty for most of the time.
@@ -47,7 +47,7 @@ def spread(
 
     wind: (2, height, width). new: receives the result. differs: receives a flag for each cell that changes.
     """
-    compiled = compiled_for(old.size, CELLS_MIN, spread_signal)
+    compiled = compiled_for(old.size, CELLS_MIN, spread_signal, carry_row)
     if compiled is None:
         left = _blur(_carry(old, wind))
         left *= decay

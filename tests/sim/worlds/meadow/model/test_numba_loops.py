@@ -153,7 +153,7 @@ def test_functions_called_by_compiled_loops_check_indices() -> None:
     swarms = np.zeros((1, swarming.SWARM_WIDTH), np.int64)
     swarms[0, [swarming.POPULATION, swarming.X, swarming.Y, swarming.SPLIT_WORD]] = 9, 2, 2, 2**32 - 1
     kinds = np.ones((1, swarming.DIET + 1), np.int64)
-    run = compiled.loop_for(compiled.SWARMS_MIN, compiled.SWARMS_MIN, swarming.run_swarms, *swarming.HELPERS).run
+    run = swarming.swarm_loop(compiled.SWARMS_MIN).run
     with pytest.raises(IndexError):
         run(swarms, kinds, land._replace(flow=np.zeros(7, np.int64)))
 
@@ -233,9 +233,9 @@ def test_without_a_cache_folder_loops_are_compiled_each_time() -> None:
             raise RuntimeError("cannot cache function: no locator available")
         return njit(function, **options)
 
-    room = np.zeros((3, 4), np.int64)
+    room = np.zeros((4, 4), np.int64)
     with patch.object(numba, "njit", refuse):
         grow = compiled.compile_loop.__wrapped__(passes.grow_plants, ())
     ones = np.ones(4, np.int64)
-    assert grow(ones.copy(), ones * 0, ones, ones, 5, ones, ones * 9, ones * 3, ones, ones * 9, *room) == (4, 4, 0)
+    assert grow(ones.copy(), ones * 0, ones, ones, 5, ones, ones * 9, ones * 3, ones, ones * 9, *room) == (4, 4, 0, 0)
     assert given_cache == [True, False]
