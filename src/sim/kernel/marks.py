@@ -130,7 +130,8 @@ class QuickMarks:
     """The marks of a state that are set without listing rows first, up to a new layout or listener.
 
     Attributes:
-        ready_masks: for fields in no table, which take negative numbers as they are: the masks, see ChangeMarks.mask_of.
+        ready_masks: the masks, see ChangeMarks.mask_of, of fields that take negative numbers as they are: in no table, or
+            with one flag.
         one_flag: the fields for which no listener tells rows apart.
     """
 
@@ -140,20 +141,23 @@ class QuickMarks:
         names = layout.slots if self._is_usual else ()
         self.one_flag = {name for name in names if all(one.has_one_flag(name) for one in self._masks)}
         self.ready_masks = {
-            name: [one.mask_of(name) for one in self._masks] for name in names if not layout.slots[name].owner
+            name: [one.mask_of(name) for one in self._masks]
+            for name in names
+            if not layout.slots[name].owner or name in self.one_flag
         }
 
     def mark(self, name: str, rows: npt.NDArray[Any], count: int) -> bool:
-        """Mark rows of a field if they are a mask, or if only the field counts; return False otherwise.
+        """Mark rows of a field if they are a mask, or numbers as the masks take them; return False otherwise.
 
         count: the number of rows there are.
         """
         if rows.dtype == np.bool_:
             is_marked = self._is_usual and rows.size == count
         else:
-            many = rows.dtype is ROW_NUMBERS and len(rows) >= MANY_ROWS and name in self.one_flag
-            is_marked = many and bool(rows.view(np.uint64).max() < count)  # Negative ones are above all of these.
-            rows = rows[:0]
+            is_usual = self._is_usual and rows.dtype is ROW_NUMBERS and rows.ndim == 1 and len(rows) > 0
+            is_marked = is_usual and bool(rows.view(np.uint64).max() < count)  # Negative ones are above all of these.
+            if is_marked and len(rows) >= MANY_ROWS and name in self.one_flag:
+                rows = rows[:0]
         if is_marked:
             for one in self._masks:
                 one.mark(name, rows)

@@ -29,9 +29,10 @@ def write_energy(state: State, species: Any, y: Any, x: Any, energy: Any) -> Non
     """Write the energy of plants of these species at these cells to the back side."""
     back = 1 - int(state["biotope.front"])
     layers = state["biotope.energy"]
-    layers[back, species, y, x] = np.maximum(energy, 0)
     _, species_count, height, width = layers.shape
-    state.mark("biotope.energy", np.atleast_1d(((back * species_count + species) * height + y) * width + x))
+    numbers = np.atleast_1d(((back * species_count + species.astype(np.int64)) * height + y) * width + x)
+    layers.reshape(-1)[numbers] = np.maximum(energy, 0)
+    state.mark("biotope.energy", numbers)
 
 
 def rebuild_at(state: State, left: PlantCells) -> None:
@@ -53,10 +54,13 @@ def rebuild_at(state: State, left: PlantCells) -> None:
         _publish(species * sums.size + cells, cells, np.zeros(len(cells), np.int64), *layers),
         publish(state, *layers),
     ):
-        state.mark("biotope.energy", rewritten + (1 - front) * seen.size)
-        state.mark("biotope.energy", shown + front * seen.size)
-        for side in (0, 1):
-            state.mark("biotope.total", changed_cells + side * sums.size)
+        for name, numbers, side, size in (
+            ("biotope.energy", rewritten, 1 - front, seen.size),
+            ("biotope.energy", shown, front, seen.size),
+            ("biotope.total", changed_cells, 0, sums.size),
+            ("biotope.total", changed_cells, 1, sums.size),
+        ):
+            state.mark(name, numbers + size if side else numbers)
     state["biotope.front"][()] = 1 - front
     state.mark("biotope.front")
 

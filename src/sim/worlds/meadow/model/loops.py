@@ -28,7 +28,7 @@ Column = Any  # One number per row of a table, or a flattened grid.
 
 
 def by_shape(function: Function) -> Function:
-    """Say of a loop that its indices follow from the shapes of its arrays alone: they are not checked, and it is vectorized."""
+    """Say of a loop that its indices follow from the shapes of its arrays, or that it checks them: the compiler need not."""
     function.checks_indices = False  # type: ignore[attr-defined]
     return function
 
@@ -162,13 +162,12 @@ def grow_plants(
         if ids[row] != 0:
             kind = species[row]
             grown = min(max(energy[row] + step[kind], 0), energy_max[kind])
-            if grown != energy[row]:
-                if grown < energy[row]:
-                    losers[loser_count] = row
-                    loser_count += 1
-                energy[row] = grown
-                changed[changed_count] = row
-                changed_count += 1
+            changed[changed_count] = row
+            changed_count += grown != energy[row]  # No branch: it could not be predicted.
+            if grown < energy[row]:
+                losers[loser_count] = row
+                loser_count += 1
+            energy[row] = grown
             if grown < threshold[kind]:
                 dying[dying_count] = row
                 dying_count += 1
@@ -178,6 +177,7 @@ def grow_plants(
     return changed_count, dying_count, parent_count, loser_count
 
 
+@by_shape
 def publish_plants(
     occupant: Column, species: Column, energy: Column, written: Column, seen: Column, sums: Column, seen_sums: Column,
     cells: Column, rows: Column, rewritten: Column, shown: Column, changed: Column,
@@ -186,12 +186,16 @@ def publish_plants(
 
     occupant: by cell, the row of its plant plus 1. cells, rows: buffers for all plants, and one more.
     Each plant touches four places in memory. They are fetched ahead, in the order of the cells, and no branch waits for
-    them.
+    them. Its indices are checked before.
     """
     count, size = 0, len(sums)
     for cell in range(size):
         cells[count], rows[count] = cell, occupant[cell] - 1
         count += occupant[cell] != 0
+    for place in range(count):
+        row = rows[place]
+        if row < 0 or row >= len(energy) or species[row] < 0 or species[row] * size >= len(written):
+            raise IndexError("a cell names a plant that is not in the table, or of no species")
     rewritten_count, shown_count = 0, 0
     for place in range(count):
         ahead = min(place + PLANTS_AHEAD, count - 1)
@@ -297,3 +301,16 @@ def draw_first_words(ids: Column, tick: Any, top: Any, key0: Any, key1: Any, wor
             c, d = (first >> _SHIFT) ^ d ^ second_key, first & _LOW
             first_key, second_key = (first_key + _WEYL_FIRST) & _LOW, (second_key + _WEYL_SECOND) & _LOW
         words[place] = a
+
+
+def gather_swarms(
+    rows: Column, energy: Column, population: Column, x: Column, y: Column, cooldown: Column, repelled: Column,
+    steer: Column, species: Column, swarms: Grid,
+) -> None:  # fmt: skip
+    """Copy the columns of the table to the first items of the rows of swarm_turn.py, and 0 to the others."""
+    for place in range(len(rows)):
+        row, swarm = rows[place], swarms[place]
+        swarm[0], swarm[1], swarm[2], swarm[3] = energy[row], population[row], x[row], y[row]
+        swarm[4], swarm[5], swarm[6], swarm[7] = cooldown[row], repelled[row], steer[row], species[row]
+        for item in range(8, len(swarm)):
+            swarm[item] = 0

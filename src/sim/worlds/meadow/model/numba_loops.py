@@ -2,7 +2,7 @@
 
 Compiled or not, a loop gives the same result to the last bit: both forms are one function of integers alone, and no
 option lets the compiler change the result (no fastmath, no threads). An index out of range raises IndexError in both;
-it is not checked where the indices follow from the shapes of the arrays alone (loops.by_shape).
+the compiler does not check it where indices follow from the shapes of arrays, or are checked before (loops.by_shape).
 numba caches the compiled code, next to this file or in the user's cache folder.
 """
 

@@ -53,14 +53,18 @@ def add_entities(
 
 def clear_rows(state: State, table: str, columns: tuple[str, ...], rows: Rows) -> None:
     """Free rows: set them to zeros."""
+    if not len(rows):
+        return
     for name in columns:
         state[f"{table}.{name}"][rows] = 0
         state.mark(f"{table}.{name}", rows)
 
 
-def set_rows(state: State, name: str, rows: Rows, values: npt.NDArray[Any]) -> None:
-    """Set a column of integers in these rows, and mark those that changed; State.set takes twice as long."""
+def set_rows(state: State, name: str, rows: Rows, values: npt.NDArray[Any] | int) -> None:
+    """Set a column of integers in these rows, each given once, and mark those that changed; State.set takes twice as long."""
     column = state[name]
+    if isinstance(values, int):
+        values = np.full(len(rows), values)
     compiled = compiled_for(len(rows), SWARMS_MIN, set_changed)
     if compiled is not None:
         room = np.empty(len(rows), np.int64)

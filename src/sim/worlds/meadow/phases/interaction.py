@@ -22,13 +22,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from sim.kernel.state import State
 from sim.worlds.meadow.model import swarm_turn as swarming
 from sim.worlds.meadow.model.births import in_order_of_birth, take_ids
 from sim.worlds.meadow.model.context import PhaseContext, Values
 from sim.worlds.meadow.model.energy_ledger import Flow
 from sim.worlds.meadow.model.layers import write_energy
 from sim.worlds.meadow.model.layout import DrawPhase, HeadLoss, LossCause, Parameter
-from sim.worlds.meadow.model.numba_loops import Loop
+from sim.worlds.meadow.model.loops import gather_swarms
+from sim.worlds.meadow.model.numba_loops import SWARMS_MIN, Loop, compiled_for
 from sim.worlds.meadow.model.plants import plant_cells
 from sim.worlds.meadow.model.swarm_turn import Land, swarm_loop
 from sim.worlds.meadow.model.swarms import add_swarms, count_heads, new_swarm, remove_swarms_without_heads
@@ -78,15 +80,27 @@ def write_results(context: PhaseContext, rows: Rows, results: Values, energy: Va
 def swarm_columns(context: PhaseContext, rows: Rows) -> Values:
     """Return the rows of swarm_turn.py for these swarms, transposed: (SWARM_WIDTH, swarms) int64."""
     state = context.state
-    columns = np.zeros((len(rows), swarming.SWARM_WIDTH), np.int64).T  # A swarm is one row in memory.
-    for index, name in enumerate((*swarming.CHANGING, "species")):
-        columns[index] = state[f"swarms.{name}"][rows]
+    columns = _table_columns(state, rows)
     ids = state["swarms.id"][rows]
     moving = np.flatnonzero(columns[swarming.COOLDOWN] <= 0)  # The others need no random draw.
     if len(moving):
         columns[swarming.MOVE_WORD, moving] = context.first_words(DrawPhase.MOVEMENT, ids[moving])
     columns[swarming.SPLIT_WORD] = context.first_words(DrawPhase.MITOSIS, ids)
     columns[swarming.EATEN_FROM] = swarming.NONE
+    return columns
+
+
+def _table_columns(state: State, rows: Rows) -> Values:
+    """Return the columns of swarm_columns that are in the table, and zeros for the others; a swarm is one row in memory."""
+    names = (*swarming.CHANGING, "species")
+    compiled = compiled_for(len(rows), SWARMS_MIN, gather_swarms)
+    if compiled is not None:
+        swarms = np.empty((len(rows), swarming.SWARM_WIDTH), np.int64)
+        compiled(rows, *(state[f"swarms.{name}"] for name in names), swarms)
+        return swarms.T
+    columns = np.zeros((len(rows), swarming.SWARM_WIDTH), np.int64).T
+    for index, name in enumerate(names):
+        columns[index] = state[f"swarms.{name}"][rows]
     return columns
 
 
@@ -111,8 +125,8 @@ def _write_grazed(context: PhaseContext, results: Values, energy: Values) -> Non
     """Take the eaten energy from the plants, in the table and on the layers' back side."""
     state = context.state
     rows = results[swarming.EATEN_FROM][results[swarming.EATEN] > 0]
-    state.set("plants.energy", rows, energy[rows])
-    state.set("plants.loss_cause", rows, LossCause.FEEDING)
+    set_rows(state, "plants.energy", rows, energy[rows])
+    set_rows(state, "plants.loss_cause", rows, LossCause.FEEDING)
     write_energy(state, *plant_cells(state, rows), energy[rows])
 
 

@@ -33,7 +33,7 @@ from sim.worlds.meadow.model.layout import DrawPhase, LossCause, Parameter
 from sim.worlds.meadow.model.loops import grow_plants
 from sim.worlds.meadow.model.numba_loops import PLANTS_MIN, compiled_for
 from sim.worlds.meadow.model.plants import add_plants, plant_cells, remove_plants
-from sim.worlds.meadow.model.table_rows import in_order_of_id
+from sim.worlds.meadow.model.table_rows import in_order_of_id, set_rows
 from sim.worlds.meadow.phases.mycorrhiza import grow_links
 
 
@@ -68,7 +68,7 @@ def grow_all(context: PhaseContext) -> tuple[Values, Values]:
     before = energy.copy() if context.ledger is not None else energy
     changed, dying, parents, losers = grow(energy, species, ids, last, context.tick, step, *bounds)
     state.mark("plants.energy", changed)
-    state.set("plants.loss_cause", losers, LossCause.BACKGROUND)
+    set_rows(state, "plants.loss_cause", losers, LossCause.BACKGROUND)
     if context.ledger is not None:
         gained = energy[changed] - before[changed]
         context.note(Flow.GROWTH, np.maximum(gained, 0))
@@ -153,9 +153,9 @@ def pay_for_seeds(context: PhaseContext, parents: Values) -> None:
     """Let the parents in these rows pay for the seeds that got a cell."""
     state = context.state
     cost = context.flora.seed_cost[state["plants.species"][parents]]
-    state.set("plants.energy", parents, state["plants.energy"][parents] - cost)
-    state.set("plants.loss_cause", parents, LossCause.REPRODUCTION)
-    state.set("plants.last_reproduction", parents, context.tick)
+    set_rows(state, "plants.energy", parents, state["plants.energy"][parents] - cost)
+    set_rows(state, "plants.loss_cause", parents, LossCause.REPRODUCTION)
+    set_rows(state, "plants.last_reproduction", parents, context.tick)
     context.note(Flow.SEEDS, cost)
 
 

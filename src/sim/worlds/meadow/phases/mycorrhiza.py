@@ -17,6 +17,7 @@ from sim.worlds.meadow.model.layout import NEIGHBOURS, LossCause, Parameter
 from sim.worlds.meadow.model.loops import find_pairs
 from sim.worlds.meadow.model.numba_loops import CELLS_MIN, compiled_for
 from sim.worlds.meadow.model.plants import link_plants
+from sim.worlds.meadow.model.table_rows import set_rows
 
 
 def grow_links(context: PhaseContext) -> None:
@@ -41,8 +42,8 @@ def grow_links(context: PhaseContext) -> None:
 def pay_for_links(context: PhaseContext, payers: npt.NDArray[np.int64], cost: int) -> None:
     """Let the plants in these rows pay for a link each."""
     state = context.state
-    state.set("plants.energy", payers, state["plants.energy"][payers] - cost)
-    state.set("plants.loss_cause", payers, LossCause.LINK)
+    set_rows(state, "plants.energy", payers, state["plants.energy"][payers] - cost)
+    set_rows(state, "plants.loss_cause", payers, LossCause.LINK)
     context.note(Flow.LINKS, cost * len(payers))
 
 

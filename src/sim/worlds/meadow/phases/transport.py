@@ -33,10 +33,12 @@ def spread_signals(context: PhaseContext, signals: Values) -> None:
                 spread(old, wind, decay, epsilon, new[layer])
         write_changed(context.state, "biotope.signals", new)
         return
-    differs, count = np.zeros(signals.shape, np.bool_), 0
+    differs, count = np.empty(signals.shape, np.bool_), 0
     for layer, old in enumerate(signals):
         if old.any() or field[layer].any():
             count += spread(old, wind, decay, epsilon, field[layer], differs[layer])
+        else:
+            differs[layer] = False
     mark_changed(context.state, "biotope.signals", differs.reshape(-1), count)
 
 
