@@ -66,9 +66,9 @@ def _counts_and_sums(ids: Column, species: Column, energy: Column, kinds: int) -
     """Count the rows in use, and add up their energies, by species: (kinds,) int64 each."""
     compiled = compiled_for(len(ids), PLANTS_MIN, sum_by_species)
     if compiled is not None:
-        count, sums = np.zeros((2, kinds), np.int64)
-        compiled(ids, species, energy, count, sums)
-        return count, sums
+        counts, sums = np.zeros((2, kinds), np.int64)
+        compiled(ids, species, energy, counts, sums)
+        return counts, sums
     count = np.bincount(species, minlength=kinds)
     count[:1] -= np.count_nonzero(ids == 0)  # A free row is all zeros, so it was counted as species 0.
     return count, _sums(energy, species, kinds)

@@ -216,12 +216,18 @@ def publish_plants(
     return rewritten_count, shown_count
 
 
-def sum_by_species(ids: Column, species: Column, energy: Column, count: Column, sums: Column) -> None:
-    """Add the rows in use and their energies to the counts and sums of their species."""
-    for row in range(len(ids)):
-        if ids[row] != 0:
-            count[species[row]] += 1
-            sums[species[row]] += energy[row]
+@by_shape
+def sum_by_species(ids: Column, species: Column, energy: Column, counts: Column, sums: Column) -> None:
+    """Count the rows in use, and add up their energies, by species."""
+    for kind in range(
+        len(counts)
+    ):  # To go through all rows for each takes less than additions that wait for each other.
+        count, total = 0, 0
+        for row in range(len(ids)):
+            is_one = int(species[row] == kind) * int(ids[row] != 0)
+            count += is_one
+            total += is_one * energy[row]
+        counts[kind], sums[kind] = count, total
 
 
 def count_at(cells: Column, heads: Column, counts: Column) -> None:
