@@ -190,12 +190,14 @@ def publish_plants(
     """
     count, size = 0, len(sums)
     for cell in range(size):
+        if count == len(cells):
+            raise IndexError("more cells name a plant than there are rows")
         cells[count], rows[count] = cell, occupant[cell] - 1
         count += occupant[cell] != 0
     for place in range(count):
         row = rows[place]
         if row < 0 or row >= len(energy) or species[row] < 0 or species[row] * size >= len(written):
-            raise IndexError("a cell names a plant that is not in the table, or of no species")
+            raise IndexError("a cell names a row outside of the table, or a plant of no species")
     rewritten_count, shown_count = 0, 0
     for place in range(count):
         ahead = min(place + PLANTS_AHEAD, count - 1)
@@ -279,18 +281,22 @@ def list_living(ids: Column, species: Column, wanted: Column, rows: Column) -> i
     return count
 
 
-def list_nonzero(values: Column, places: Column) -> int:
-    """Write the places of the values that are not 0, in their order, into the buffer; return their number."""
-    count, part = 0, 64
-    for start in range(0, len(values), part):
+@by_shape
+def list_nonzero(values: Column, most: int, places: Column) -> int:
+    """Write the places of the values that are not 0, in their order, into the buffer, until there are most; return their number."""
+    count = 0
+    for part in range((len(values) + 63) // 64):
+        begin, end = 64 * part, min(64 * part + 64, len(values))
         found = 0
-        for value in values[start : start + part]:  # Most parts are empty.
-            found |= value
+        for place in range(end - begin):  # Most parts are empty.
+            found |= values[begin + place]
         if found != 0:
-            for place in range(start, min(start + part, len(values))):
-                if values[place] != 0:
+            for place in range(begin, end):
+                if values[place] != 0 and count < most:
                     places[count] = place
                     count += 1
+            if count == most:
+                break
     return count
 
 
@@ -311,12 +317,13 @@ def draw_first_words(ids: Column, tick: Any, top: Any, key0: Any, key1: Any, wor
 
 def gather_swarms(
     rows: Column, energy: Column, population: Column, x: Column, y: Column, cooldown: Column, repelled: Column,
-    steer: Column, species: Column, swarms: Grid,
+    steer: Column, species: Column, move_words: Column, split_words: Column, swarms: Grid,
 ) -> None:  # fmt: skip
-    """Copy the columns of the table to the first items of the rows of swarm_turn.py, and 0 to the others."""
+    """Compute interaction.swarm_columns: copy the columns of the table and the words to the rows of swarm_turn.py."""
     for place in range(len(rows)):
         row, swarm = rows[place], swarms[place]
         swarm[0], swarm[1], swarm[2], swarm[3] = energy[row], population[row], x[row], y[row]
         swarm[4], swarm[5], swarm[6], swarm[7] = cooldown[row], repelled[row], steer[row], species[row]
-        for item in range(8, len(swarm)):
+        swarm[8], swarm[9], swarm[10] = move_words[place], split_words[place], -1
+        for item in range(11, len(swarm)):
             swarm[item] = 0

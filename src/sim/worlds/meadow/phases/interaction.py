@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from sim.kernel.state import State
 from sim.worlds.meadow.model import swarm_turn as swarming
 from sim.worlds.meadow.model.births import in_order_of_birth, take_ids
 from sim.worlds.meadow.model.context import PhaseContext, Values
@@ -80,28 +79,24 @@ def write_results(context: PhaseContext, rows: Rows, results: Values, energy: Va
 def swarm_columns(context: PhaseContext, rows: Rows) -> Values:
     """Return the rows of swarm_turn.py for these swarms, transposed: (SWARM_WIDTH, swarms) int64."""
     state = context.state
-    columns = _table_columns(state, rows)
-    ids = state["swarms.id"][rows]
-    moving = np.flatnonzero(columns[swarming.COOLDOWN] <= 0)  # The others need no random draw.
-    if len(moving):
-        columns[swarming.MOVE_WORD, moving] = context.first_words(DrawPhase.MOVEMENT, ids[moving])
-    columns[swarming.SPLIT_WORD] = context.first_words(DrawPhase.MITOSIS, ids)
-    columns[swarming.EATEN_FROM] = swarming.NONE
-    return columns
-
-
-def _table_columns(state: State, rows: Rows) -> Values:
-    """Return the columns of swarm_columns that are in the table, and zeros for the others; a swarm is one row in memory."""
     names = (*swarming.CHANGING, "species")
+    ids = state["swarms.id"][rows]
+    split_words = context.first_words(DrawPhase.MITOSIS, ids)
     compiled = compiled_for(len(rows), SWARMS_MIN, gather_swarms)
     if compiled is not None:
-        swarms = np.empty((len(rows), swarming.SWARM_WIDTH), np.int64)
-        compiled(rows, *(state[f"swarms.{name}"] for name in names), swarms)
+        swarms, columns = (
+            np.empty((len(rows), swarming.SWARM_WIDTH), np.int64),
+            [state[f"swarms.{name}"] for name in names],
+        )
+        compiled(rows, *columns, context.first_words(DrawPhase.MOVEMENT, ids), split_words, swarms)
         return swarms.T
-    columns = np.zeros((len(rows), swarming.SWARM_WIDTH), np.int64).T
+    result = np.zeros((swarming.SWARM_WIDTH, len(rows)), np.int64)
     for index, name in enumerate(names):
-        columns[index] = state[f"swarms.{name}"][rows]
-    return columns
+        result[index] = state[f"swarms.{name}"][rows]
+    moving = np.flatnonzero(result[swarming.COOLDOWN] <= 0)  # The others need no random draw.
+    result[swarming.MOVE_WORD, moving] = context.first_words(DrawPhase.MOVEMENT, ids[moving])
+    result[swarming.SPLIT_WORD], result[swarming.EATEN_FROM] = split_words, swarming.NONE
+    return result
 
 
 def land_of(context: PhaseContext, energy: Values, loop: Loop) -> Land:

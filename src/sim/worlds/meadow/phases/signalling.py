@@ -203,7 +203,7 @@ def _nonzero(layer: Values) -> Values:
     if compiled is None:
         return np.flatnonzero(layer)
     places = np.empty(layer.size, np.int64)
-    return places[: compiled(layer, places)]
+    return places[: compiled(layer, layer.size, places)]
 
 
 def poison(context: PhaseContext) -> None:
