@@ -213,8 +213,10 @@ def publish_plants(
         rewritten_count += written[number] != value
         shown[shown_count], changed[shown_count] = number, cell
         shown_count += seen[number] != value
+        change = value - seen[number]
         written[number] = seen[number] = value
-        sums[cell] = seen_sums[cell] = value  # The only plant of the cell.
+        seen_sums[cell] += change
+        sums[cell] = seen_sums[cell] if change != 0 else sums[cell]
     return rewritten_count, shown_count
 
 
