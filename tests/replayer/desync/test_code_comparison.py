@@ -17,7 +17,7 @@ from recorder.ambient.outside import loaded_code
 from recorder.ambient.outside.loaded_code import KEY, code_note, compare_code, decode_code_note
 from recorder.ambient.outside.outside_note import KEY as OUTSIDE
 from replayer import Tape
-from replayer.desync.code_comparison import CODE, versions_not_tested
+from replayer.desync.code_comparison import CODE, compared_code, versions_not_tested
 from replayer.timeline.verify import verify_tape
 from sim.scenario.scenario_file import load_scenario
 from sim.worlds.meadow import Meadow
@@ -90,6 +90,7 @@ class Stall:
     tax = 0.25
 
 
+DATES = np.array(["2026-01-31"], "M8[D]")
 PRICES = {{"bread": [3, 4], "cake": {{1, 2}}}}
 WEIGHTS = np.array([1.5, 2.5])
 RULES = {{"day": lambda shop: shop.days + 71}}
@@ -242,6 +243,7 @@ def test_functions_behind_decorators_and_in_tables_are_compared(
         ("{1, 2}", "{1, 3}", "PRICES"),
         ("[1.5, 2.5]", "[1.5, 3.5]", "WEIGHTS"),
         ("BREAD = 31", "BREAD = 32", "Kind.BREAD"),
+        ("2026-01-31", "2026-02-01", "DATES"),
     ],
 )
 def test_plain_values_are_compared_apart(load_shop: Load, old: str, new: str, named: str) -> None:
@@ -368,6 +370,50 @@ def test_of_a_run_that_was_killed_it_is_not_known(load_shop: Load, tmp_path: Pat
         None,
         f"{EQUAL}; whether any was replaced while the run was recorded is not known",
     )
+
+
+class Unbound:
+    """Stands for a proxy of a web framework that is asked outside of a request."""
+
+    @property
+    def __dict__(self) -> dict[str, Any]:  # type: ignore[override]
+        raise RuntimeError("nothing is bound")
+
+    def __call__(self) -> None:
+        """Called like a function."""
+
+
+def test_code_that_cannot_be_looked_at_stops_no_recording(load_shop: Load, tmp_path: Path) -> None:
+    """From then on it is not known what was replaced."""
+    shop, path = load_shop(SECRET), tmp_path / "run.tape"
+    with recorder.record(shop.Shop(), path, quiet=True, trial_ms=0, keyframe_interval_ticks=5) as one:
+        for tick in range(1, 21):
+            one.step()
+            if tick == 7:
+                shop.half = Unbound()  # type: ignore[attr-defined]
+    with Tape(path) as tape:
+        assert tape.sealed
+    load_shop(SECRET).SECRET[0] = 2
+    found = said_of_code(path, sys.modules[NAME].Shop)
+    assert found.found == f"{EQUAL}; whether any was replaced while the run was recorded is not known"
+
+
+def test_an_outcome_that_holds_no_note_leaves_its_session_unknown(load_shop: Load, tmp_path: Path) -> None:
+    """Only an outcome that is a mapping tells what was replaced."""
+    path = tmp_path / "run.tape"
+    module = load_shop(STATES)
+    with recorder.Recorder(path, module.One(), trial_ms=0) as tape:
+        step, module.One.step = module.One.step, lambda self, _: self.state["x"].__iadd__(1)
+        for _ in range(5):
+            tape.step()
+        module.One.step = step
+        tape.close(outcome="won")
+    with recorder.resume(path, module.One()) as tape:
+        tape.step()
+    with Tape(path) as tape:
+        found = compared_code(tape, load_shop(STATES).One)
+    assert found is not None
+    assert found.found.endswith("; whether any was replaced while the run was recorded is not known")
 
 
 def test_a_method_that_was_removed_is_no_equal_code(load_shop: Load, tmp_path: Path) -> None:

@@ -58,8 +58,8 @@ def _value_text(value: Any, left: list[int]) -> str:
     if kind in _PLAIN:
         return repr(value)
     if kind is np.ndarray and not value.dtype.hasobject and value.nbytes <= ARRAY_BYTES_MAX:
-        content = xxhash.xxh3_128_hexdigest(np.ascontiguousarray(value).data)
-        return f"array({value.dtype.descr}, {value.shape}, {content})"
+        content = xxhash.xxh3_128_hexdigest(value.tobytes())  # Dates have no buffer.
+        return f"array({value.dtype!r}, {value.shape}, {content})"
     if kind not in (list, tuple, dict, set, frozenset) or len(value) > left[0]:
         raise _NotPlainError
     if kind is dict:
