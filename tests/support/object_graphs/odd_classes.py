@@ -233,8 +233,8 @@ def nested(depth: int, wrap: Any) -> Any:
 def depth_of(one: Any) -> int:
     """The depth of either, and the value inside."""
     depth = 0
-    while isinstance(one, Chain | list | tuple | dict):
-        one = one.inner if isinstance(one, Chain) else one["k"] if isinstance(one, dict) else one[0]
+    while isinstance(one, Chain | list | tuple | dict | frozenset):
+        one = one.inner if isinstance(one, Chain) else one["k"] if isinstance(one, dict) else next(iter(one))
         depth += 1
     return depth + (0 if one is None else one)
 
