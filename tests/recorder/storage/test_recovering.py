@@ -67,7 +67,7 @@ def test_a_full_journal_does_not_wait_for_frames_that_are_lost(monkeypatch: pyte
     with pytest.raises(recorder.WriterFailedError):
         tape.flush()
     step_to(tape, 40)
-    wait_until(lambda: tape._writer._dropped.since is not None and tape._writer._handoff.is_done)
+    wait_until(lambda: tape._writer._dropped.since is not None and tape._writer.handoff.is_done)
     assert tape._journal._suspended
     files.recover()
     wait_until(lambda: not tape._writer.failing)
@@ -98,7 +98,7 @@ def test_a_refused_full_keyframe_is_made_up_for(monkeypatch: pytest.MonkeyPatch,
     assert len(files.segments) == 1
     refuse(files)
     step_to(tape, 20)  # The append of its frame fails, and then there is no room for the keyframe.
-    wait_until(lambda: tape._writer.failing and tape._writer._handoff.is_done)
+    wait_until(lambda: tape._writer.failing and tape._writer.handoff.is_done)
     files.recover()
     wait_until(lambda: not tape._writer.failing)
     assert tape.statistics().writer.dropped == []
