@@ -177,14 +177,14 @@ def test_the_writers_error_is_reported_and_not_one_of_the_simulation(monkeypatch
     use_files(monkeypatch, files)
     tape = Recorder("memory", Walkers(), on_error="raise")
 
-    put_frame = tape._writer.put_frame
+    handoff = tape._writer.handoff
 
-    def fail(frame: bytes) -> None:
+    def fail(_: int) -> None:
         refuse(files)
-        put_frame(frame)
         tape._writer.wait_until(lambda: False)  # As while the queue is full.
 
-    monkeypatch.setattr(tape._writer, "put_frame", fail)
+    monkeypatch.setattr(handoff, "make_room", fail)
+    handoff.wake_at_bytes = 0
     for _ in range(3):
         with pytest.raises(recorder.WriterFailedError, match="ENOSPC"):
             tape.step([])
