@@ -6,7 +6,8 @@ A message is the text of an exception or a warning. What the code puts into it i
 from __future__ import annotations
 
 import ast
-from collections import defaultdict
+import gc
+from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -15,6 +16,7 @@ from types import MappingProxyType
 SOURCE = Path(__file__).parents[2] / "src"
 WRAPPERS = {"str", "plain_text", "page_text", "visible"}  # They return their argument, as it can be shown.
 PASSED_ON = ("error)", "error.", "strerror", "super().__init__", "['error']")  # In the source of a call.
+BLOCKS = frozenset({"body", "orelse", "handlers", "finalbody", "cases"})  # Fields of statements that hold statements.
 DEPTH_MAX = 3  # Of names and functions between an exception and its text.
 FILE = "(file)"  # A name of each scope that no code can have: the file that it is of.
 WORDS_MIN = 3  # Shorter ones say nothing without their place.
@@ -94,7 +96,13 @@ def unresolved() -> list[str]:
 @cache
 def _trees() -> dict[str, ast.Module]:
     paths = sorted(SOURCE.rglob("*.py"))
-    return {str(path.relative_to(SOURCE)): ast.parse(path.read_text(encoding="utf-8")) for path in paths}
+    was_enabled = gc.isenabled()
+    gc.disable()  # A million new objects stay. Looking through them for garbage takes three times as long as parsing.
+    try:
+        return {str(path.relative_to(SOURCE)): ast.parse(path.read_text(encoding="utf-8")) for path in paths}
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 Scope = Mapping[str, Sequence[ast.expr]]  # The values that are assigned to each name.
@@ -105,6 +113,7 @@ def _calls_of(name: str) -> tuple[tuple[ast.Call, str, Scope], ...]:
     return tuple(_raising_calls(_trees()[name], _scope_of(name)))
 
 
+@cache
 def _scope_of(name: str) -> Scope:
     """The names of a module, and its file: a function whose name begins with _ is looked up in its own file alone."""
     return {**_assigned(_trees()[name]), FILE: [ast.Constant(name)]}
@@ -124,7 +133,7 @@ def _raising_calls(tree: ast.Module, module: Scope) -> Iterator[tuple[ast.Call, 
             kind = kind_around if kind == "__init__" else kind  # super().__init__(text)
             if kind.endswith(("Error", "Warning")) or kind in {"warn_user", "warn"}:
                 yield node, kind, scope
-        stack += [(child, kind_around, scope) for child in ast.iter_child_nodes(node)]
+        stack += [(child, kind_around, scope) for child in ast.iter_child_nodes(node) if child._fields]
 
 
 def _assigned(owner: ast.Module | ast.FunctionDef) -> dict[str, list[ast.expr]]:
@@ -137,21 +146,35 @@ def _assigned(owner: ast.Module | ast.FunctionDef) -> dict[str, list[ast.expr]]:
             for target in node.targets:
                 if isinstance(target, ast.Name):
                     found[target.id].append(node.value)
-        elif isinstance(node, ast.stmt | ast.ExceptHandler | ast.match_case) and not isinstance(
-            node, ast.ClassDef | ast.FunctionDef
-        ):
-            stack += ast.iter_child_nodes(node)
+        elif not isinstance(node, ast.ClassDef | ast.FunctionDef):
+            stack += _blocks(node)
     return dict(found)
+
+
+def _blocks(node: ast.AST) -> Iterator[ast.AST]:
+    """The statements right below a statement."""
+    for field in node._fields:
+        if field in BLOCKS:
+            yield from getattr(node, field)
+
+
+def _statements(node: ast.AST) -> Iterator[ast.AST]:
+    """A module, a class or a function and the statements in it, in the order of ast.walk, without the expressions."""
+    level = deque([node])
+    while level:
+        one = level.popleft()
+        level += _blocks(one)
+        yield one
 
 
 def _own_texts(tree: ast.Module, module: Scope) -> Iterator[tuple[str, str]]:
     """The class and the texts of exceptions that make their text from their attributes."""
-    for node in ast.walk(tree):
+    for node in _statements(tree):
         if isinstance(node, ast.ClassDef) and node.name.endswith(("Error", "Warning")):
             for method in node.body:
                 if isinstance(method, ast.FunctionDef) and method.name == "__str__":
                     scope = {FILE: module[FILE], **_assigned(method)}
-                    for one in ast.walk(method):
+                    for one in _statements(method):
                         if isinstance(one, ast.Return) and one.value is not None:
                             yield from ((node.name, text) for text in _variants(one.value, scope))
 
@@ -165,10 +188,12 @@ def _returned() -> dict[str, list[tuple[ast.expr, Scope]]]:
         for name, values in module.items():
             if name.isupper():
                 found[name] += [(value, module) for value in values]
-        for node in ast.walk(tree):
+        for node in _statements(tree):
             if isinstance(node, ast.FunctionDef):
                 scope = {**module, **_assigned(node)}
-                returns = [one.value for one in ast.walk(node) if isinstance(one, ast.Return) and one.value is not None]
+                returns = [
+                    one.value for one in _statements(node) if isinstance(one, ast.Return) and one.value is not None
+                ]
                 found[_key(node.name, scope)] += [(value, scope) for value in returns]
     return dict(found)
 
@@ -222,7 +247,7 @@ def _variants(  # noqa: PLR0912 - a case for each kind of expression
 
 def _key(function: str, scope: Scope) -> str:
     """The key of a function's texts: with its file, if its name is private."""
-    return f"{ast.unparse(scope[FILE][0])} {function}" if function.startswith("_") and FILE in scope else function
+    return f"{ast.dump(scope[FILE][0])} {function}" if function.startswith("_") and FILE in scope else function
 
 
 def _is_sentence(text: str) -> bool:
