@@ -6,6 +6,7 @@ A message is the text of an exception or a warning. What the code puts into it i
 from __future__ import annotations
 
 import ast
+import contextlib
 import gc
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -65,7 +66,20 @@ def area_of(path: str) -> str:
     return next(area for area, begins in AREAS.items() if path.startswith(begins))
 
 
+@contextlib.contextmanager
+def _no_garbage() -> Iterator[None]:
+    """Let nobody look for garbage among a million new objects that stay: that takes as long as the rest."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
 @cache
+@_no_garbage()
 def messages() -> tuple[tuple[str, str, str], ...]:
     """Return all messages of the source: the file, the class of the exception, and the text with … for what varies."""
     found = []
@@ -76,6 +90,7 @@ def messages() -> tuple[tuple[str, str, str], ...]:
     return tuple(found)
 
 
+@_no_garbage()
 def unresolved() -> list[str]:
     """Return the exceptions whose text is nowhere in the list: the file and the source of the call.
 
@@ -96,13 +111,13 @@ def unresolved() -> list[str]:
 @cache
 def _trees() -> dict[str, ast.Module]:
     paths = sorted(SOURCE.rglob("*.py"))
-    was_enabled = gc.isenabled()
-    gc.disable()  # A million new objects stay. Looking through them for garbage takes three times as long as parsing.
-    try:
-        return {str(path.relative_to(SOURCE)): ast.parse(path.read_text(encoding="utf-8")) for path in paths}
-    finally:
-        if was_enabled:
-            gc.enable()
+    return {str(path.relative_to(SOURCE)): ast.parse(path.read_text(encoding="utf-8")) for path in paths}
+
+
+def forget_trees() -> None:
+    """Free what was parsed: 300 MB, of which each fork would copy the tables. The texts stay."""
+    for kept in (_trees, _calls_of, _scope_of, _returned):
+        kept.cache_clear()
 
 
 Scope = Mapping[str, Sequence[ast.expr]]  # The values that are assigned to each name.
@@ -259,6 +274,7 @@ def _as_code(text: str) -> str:
 
 
 @cache
+@_no_garbage()
 def templates() -> frozenset[str]:
     """Return every text of the source, with … for what is put into it, in single spaces."""
     found = set()
