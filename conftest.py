@@ -123,6 +123,7 @@ def run_console(example: Example) -> str | None:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     ours_alone = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_PLUGINS": PLUGIN}  # That of zarr imports all of it.
     variables = {**os.environ, "PATH": path, "COLUMNS": "100", **ours_alone}
+    warm_python.want("commands", variables)
     warm_python.start_wanted()
     for entry in re.split(r"^\$ ", str(example.parsed), flags=re.MULTILINE)[1:]:
         command, _, expected = entry.partition("\n")

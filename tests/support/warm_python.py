@@ -73,8 +73,14 @@ def begin_command(arguments: list[str], interpreter: ModuleType) -> None:
     _owner, _is_command = os.getpid(), True
     interpreter.subprocess = STAND_IN  # type: ignore[attr-defined]
     if arguments[:1] == ["explain"]:
-        _wanted["modules", _read_at_start({"PYTHONHASHSEED": "0"} | dict(os.environ))] = WANTED_MIN
+        want("modules", {"PYTHONHASHSEED": "0"} | dict(os.environ))  # The seed that explain sets.
         start_wanted()
+
+
+def want(kind: str, variables: dict[str, str]) -> None:
+    """Expect many processes of a kind with these variables, so that the first ones are copies, too."""
+    key = kind, _read_at_start(variables)
+    _wanted[key] = max(_wanted[key], WANTED_MIN)
 
 
 def start_wanted() -> None:
