@@ -1,6 +1,6 @@
 """Run all tests and the pages, a folder or a few modules to a process, as many processes at a time as there are jobs.
 
-    tools/run_tests.py --jobs 2 --cases-seed 7 --hypothesis-seed 7 --pages-seed 7
+    tools/run_tests.py --jobs 3 --cases-seed 7 --hypothesis-seed 7 --pages-seed 7
 
 What a process of tests has imported and made stays in its memory, and each of its forks copies the tables of that
 memory: the tests of trials take 26 seconds of processor time after all others of the recorder, and 10 in a process of
@@ -94,7 +94,7 @@ class Outcome:
 def main() -> int:
     """Run all parts; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--jobs", type=int, default=2, help="processes at a time; 2 by default")
+    parser.add_argument("--jobs", type=int, default=3, help="processes at a time; 3 by default")
     parser.add_argument("--cases-seed", type=int, default=random.SystemRandom().randrange(1 << 32))
     parser.add_argument("--pages-seed", type=int, default=random.SystemRandom().randrange(1 << 32))
     options, arguments = parser.parse_known_args()
@@ -165,6 +165,8 @@ def run_all(parts: Sequence[Part], jobs: int, arguments: Sequence[str]) -> Itera
             part = left.popleft()
             child = os.fork()
             if child == 0:
+                for _, _, other in running.values():
+                    other.close()
                 become_pytest([*arguments, *part.options, *map(str, part.paths)], output)
             running[child] = part, time.monotonic(), output
         child, status = os.wait()

@@ -68,7 +68,7 @@ def area_of(path: str) -> str:
 
 @contextlib.contextmanager
 def _no_garbage() -> Iterator[None]:
-    """Let nobody look for garbage among a million new objects that stay: that takes as long as the rest."""
+    """Switch off the search for garbage among a million new objects that stay: it takes as long as the rest."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
