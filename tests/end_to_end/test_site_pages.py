@@ -8,6 +8,7 @@ import re
 import sys
 import tomllib
 from collections import Counter
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -23,13 +24,20 @@ sys.path.append(str(ROOT / "tools/site"))
 from api_parts import example_of, public_names
 from command_parts import PROGRAMS, commands_of
 from message_index import message_index
-from message_parts import templates, unresolved
+from message_parts import forget_trees, templates, unresolved
 
 DOCS = ROOT / "docs"
 ROOT_PAGES = [ROOT / name for name in ("README.md", "SPEC.md", "CHANGELOG.md", "CONTRIBUTING.md")]
 PAGES = [*ROOT_PAGES, *sorted(DOCS.rglob("*.md"))]
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def parsed_source() -> Iterator[None]:
+    """The source is parsed once for this module, and not kept for the next ones."""
+    yield
+    forget_trees()
 
 
 def shown(path: Path) -> str:
