@@ -38,7 +38,9 @@ from recorder.ambient.outside.outside_read import (
 )
 from recorder.ambient.outside.own_code import is_librarys
 from recorder.ambient.outside.read_functions import Call, read_functions
+from recorder.ambient.outside.unseeded import RESEEDED, SHARED_SEED, UNSEEDED, replace_seeding, shared_seed
 
+_Key = tuple[str, str, str, int]  # Of a read: kind, name, file and line.
 READS_MAX = 200  # Different ones; a step that reads more has a loop over files.
 
 _CONTACTS = {
@@ -49,7 +51,10 @@ _CONTACTS = {
     "os.system": "another program",
     "sqlite3.connect": "an SQLite database",
 }
-_SHOWN = {"random.getrandbits": "a seed from the system"}  # What NumPy's default_rng() draws.
+_SHOWN = {
+    "random.getrandbits": "a seed from the system",  # What NumPy's default_rng() draws.
+    "random.__init__": UNSEEDED,
+}
 _RANDOM_DEVICES = ("/dev/urandom", "/dev/random")
 _LIBRARY = f"{os.path.dirname(os.__file__)}/"  # noqa: PTH120
 _NOT_READS = ("linecache.py", "traceback.py")  # They show source lines, for example in a warning.
@@ -68,8 +73,9 @@ class ReadWatch:
 
     def __init__(self, is_own: Callable[[str], bool]) -> None:
         self._is_own = is_own
-        self._reads: dict[tuple[str, str, str, int], OutsideRead] = {}
+        self._reads: dict[_Key, OutsideRead] = {}
         self._busy = threading.local()
+        self._unseeded: dict[int, tuple[Any, _Key | None]] = {}  # Generators, kept alive, with the read of each.
         self.is_full = False
 
     @property
@@ -82,7 +88,10 @@ class ReadWatch:
         """Note reads while the context is open. functions: replace functions too, which compiled code may not bear."""
         _install()
         restore_variables = self._watch_variables()
-        originals = self._replace(read_functions(self._called)) if functions else []
+        restore_seeding = replace_seeding(self._note_unseeded, self._forget_unseeded)
+        substitutes = read_functions(self._called) if functions else {}
+        substitutes[id(SHARED_SEED)] = SHARED_SEED, shared_seed(lambda: self._note_entropy(RESEEDED))
+        originals = self._replace(substitutes) if functions else []
         _active.append(self)
         try:
             yield
@@ -91,16 +100,17 @@ class ReadWatch:
             for holder, name, original in originals:
                 holder[name] = original
             restore_variables()
+            restore_seeding()
 
-    def note(self, kind: str, name: str, fact: Callable[[], str | None]) -> None:
+    def note(self, kind: str, name: str, fact: Callable[[], str | None]) -> _Key | None:
         """Note a read, unless it is none of the user's code. fact: called if it is the first one there."""
         if getattr(self._busy, "is_busy", False):
-            return
+            return None
         self._busy.is_busy = True
         try:
             caller = self._caller(sys._getframe(1))  # noqa: SLF001 - inspect.stack would read source files
             if caller is None:
-                return
+                return None
             function, path, line = caller
             shown = name if kind in {FILE, FOLDER, ATTRIBUTES, CHANGED, VARIABLE} or function is None else function
             key = kind, shown[:NAME_CHARS_MAX], path, line
@@ -111,8 +121,24 @@ class ReadWatch:
                 self._reads[key] = OutsideRead(*key, fact())
             else:
                 self.is_full = True
+            return key
         finally:
             self._busy.is_busy = False
+
+    def _note_entropy(self, name: str) -> _Key | None:
+        return self.note(ENTROPY, name, lambda: None)
+
+    def _note_unseeded(self, generator: Any) -> None:
+        self._unseeded[id(generator)] = generator, self._note_entropy(UNSEEDED)
+
+    def _forget_unseeded(self, generator: Any) -> None:
+        """Take back what was noted of a generator that is given a state: it is a copy, or was loaded."""
+        _, key = self._unseeded.pop(id(generator), (None, None))
+        known = None if key is None else self._reads.get(key)
+        if key is not None and known is not None:
+            del self._reads[key]
+            if known.count > 1:
+                self._reads[key] = attrs.evolve(known, count=known.count - 1)
 
     def is_direct(self, depth: int) -> bool:
         """Return True if the frame that far above the caller's is the user's: what a library does with ids is its own."""

@@ -1,0 +1,62 @@
+"""Generators of random numbers that are made or seeded without a seed: C code draws one from the system for them.
+
+Also by code that no file holds, such as the __init__ that a dataclass gets. A copy of a generator, or one that is loaded, is made
+without a seed as well, and gets a state at once: that is no such draw.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+UNSEEDED = "random.Random() without a seed"
+RESEEDED = "random.seed() without a seed"
+_original_seed: Any = random.Random.seed
+_original_setstate: Any = random.Random.setstate
+SHARED_SEED: Any = random.seed  # Of the generator that a process has once.
+
+
+def replace_seeding(seeded: Callable[[Any], None], restated: Callable[[Any], None]) -> Callable[[], None]:
+    """Report each generator that is seeded by the system, and each that is given a state; return what ends that."""
+    kind: Any = random.Random
+
+    def seed(generator: Any, a: Any = None, version: int = 2) -> None:
+        _original_seed(generator, a, version)
+        if a is None:
+            seeded(generator)
+
+    def setstate(generator: Any, state: Any) -> None:
+        _original_setstate(generator, state)
+        restated(generator)
+
+    def restore() -> None:
+        kind.seed, kind.setstate = _original_seed, _original_setstate
+
+    kind.seed, kind.setstate = seed, setstate
+    return restore
+
+
+def shared_seed(called: Callable[[], Any]) -> Callable[..., None]:
+    """A substitute for random.seed that reports a call without a seed."""
+
+    def seed(a: Any = None, version: int = 2) -> None:
+        SHARED_SEED(a, version)
+        if a is None:
+            called()
+
+    return seed
+
+
+def seed_alike(chance: random.Random) -> Callable[..., None]:
+    """Let generators without a seed have one that another generator draws, until the process ends. Only in a copy.
+
+    Returns a substitute for random.seed that does so, too.
+    """
+    kind: Any = random.Random
+
+    def seed(generator: Any, a: Any = None, version: int = 2) -> None:
+        _original_seed(generator, chance.getrandbits(64) if a is None else a, version)
+
+    kind.seed = seed
+    return lambda a=None, version=2: SHARED_SEED(chance.getrandbits(64) if a is None else a, version)
