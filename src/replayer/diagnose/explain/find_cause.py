@@ -313,6 +313,7 @@ class _BackwardSearch(ReadNames):
             self._path,
             orders if kind == "order" else [],
             read_at,
+            saved_at=self._saved_at(outside) if kind == "outside" else None,
         )
 
     def _is_one_version(self) -> bool:
