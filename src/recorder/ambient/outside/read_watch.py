@@ -8,6 +8,7 @@ use it in a copy of the process. C code is not seen where it calls none of this.
 from __future__ import annotations
 
 import os
+import random
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -239,11 +240,18 @@ class ReadWatch:
             if path.startswith(_LOADING) or path.endswith(_NOT_READS) or any(name in path for name in _COMPILERS):
                 return None
             if path.startswith(_LIBRARY) and "site-packages" not in path:
-                function = f"{frame.f_globals.get('__name__', '')}.{frame.f_code.co_name}"
+                function = library_name(frame)
             elif is_librarys(path) and not path.startswith(_PASSED_ON):
                 return None  # A read of ours, while the state is captured.
             frame = frame.f_back
         return None
+
+
+def library_name(frame: FrameType) -> str:
+    """The name of a function of Python's library that runs; of a generator that asks the system, with its class."""
+    module, name = frame.f_globals.get("__name__", ""), frame.f_code.co_name
+    is_systems = isinstance(frame.f_locals.get("self"), random.SystemRandom) and f"{module}.{name}" not in _SHOWN
+    return f"{module}.SystemRandom().{name}" if is_systems else f"{module}.{name}"
 
 
 _HOLDERS = frozenset(

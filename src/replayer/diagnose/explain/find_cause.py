@@ -9,7 +9,6 @@ that reads hidden state.
 from __future__ import annotations
 
 import itertools
-import re
 
 import attrs
 
@@ -23,6 +22,7 @@ from replayer.diagnose.explain.answer.search_ends import (
     hands_over,
     is_called_by_others,
     may_make_values,
+    objects_called,
     only_fetches,
 )
 from replayer.diagnose.explain.answer.set_orders import orders_of_made, orders_of_names
@@ -32,7 +32,6 @@ from replayer.diagnose.explain.step_trace import RESUME, RETURN, Operation
 from replayer.diagnose.explain.versions.edited_definitions import edited_definition
 
 _OWN = "self"  # The attributes of the object whose method runs are read before each of its lines.
-_NAME = re.compile(r"(?<![.\w])[A-Za-z_]\w*")  # Of a variable in an expression.
 PATH_LINES_MAX = 50  # A longer path back is shown up to there.
 
 
@@ -151,21 +150,19 @@ class _BackwardSearch(ReadNames):
         return None
 
     def _chosen(self, item: int) -> tuple[str, ValueOrigin] | None:
-        """Of a method that the two call for different objects: the variable that led to them, and the line that made it."""
+        """Of a function that the two call for different objects: the variable that led to them, and the line that made it."""
         record = self._record(item)
         caller = self._alignment.item_of.get(record.parent)
         if record.frame not in self._alignment.swapped or caller is None or self._items[caller].second is None:
             return None
-        method, frame = record.function.rpartition(".")[2], self._record(caller).frame
-        called = {call.rpartition(".") for one in self._statements(caller) for call in one.calls}
-        holders = sorted({holder for holder, _, last in called if last == method})
-        for word in dict.fromkeys(word for holder in holders for word in _NAME.findall(holder)):
+        function, frame = record.function.rpartition(".")[2], self._record(caller).frame
+        for word, is_object in objects_called(self._place(caller).text, function):
             name = f"f{frame}:{word}"
             origin = self._alignment.origin(name, caller)  # Such as the key by which it is found.
             if origin is not None and origin.kind != HIDDEN:
                 return name, origin
             place = next((place for place in range(caller - 1, -1, -1) if self._makes(name, place)), None)
-            if place is not None and word in holders:
+            if place is not None and is_object:
                 return name, ValueOrigin(HERE, place)
         return None
 

@@ -24,6 +24,7 @@ from typing import Any
 import attrs
 
 from recorder.ambient.outside.dated_class import dated_class
+from recorder.ambient.outside.read_watch import library_name
 from recorder.ambient.roots import Roots
 
 AHEAD_S = 100_003.7  # Seconds by which the clocks of copies are ahead.
@@ -190,7 +191,7 @@ def _caller(name: str) -> tuple[str, str]:
     while frame is not None:
         file = frame.f_code.co_filename
         if file.startswith(_LIBRARY) and "site-packages" not in file:
-            shown = f"{frame.f_globals.get('__name__', '')}.{frame.f_code.co_name}"
+            shown = library_name(frame)
         elif not file.startswith((_HERE, "<frozen")):
             is_imported = frame.f_code.co_name == "<module>" and "site-packages" in file
             if is_imported or str(frame.f_globals.get("__name__", "")).partition(".")[0] in _COMPILERS:

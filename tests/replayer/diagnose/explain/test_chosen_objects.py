@@ -54,6 +54,19 @@ class Market(Farm):
         goats[sold].graze(self.day)
 
 
+def pay(goat, coins):
+    goat.milk -= coins
+
+
+class Fair(Farm):
+    def step(self, inputs):
+        self.day += 1
+        for goat in (*self.hill, *self.barn):
+            goat.graze(2)
+        best = self.barn[0] if os.environ.get("SKY") else self.hill[0]  # BEST
+        pay(best, 1)
+
+
 def sparing(function):
     calls = 0
 
@@ -116,13 +129,13 @@ def _record(name: str, ticks: int, interval: int = 100) -> None:
     recorded.close()
 
 
-@pytest.mark.parametrize(("name", "mark"), [("Farm", "SKY"), ("Market", "SOLD")])
+@pytest.mark.parametrize(("name", "mark"), [("Farm", "SKY"), ("Market", "SOLD"), ("Fair", "BEST")])
 def test_the_line_that_chose_the_objects(capsys: pytest.CaptureFixture[str], name: str, mark: str) -> None:
-    """Of a loop over one of two lists, and of a key; the method of the objects is on the way."""
+    """Of a loop over one of two lists, of a key, and of an argument; what changes the objects is on the way."""
     _record(name, 4)
     cause = _explained(capsys, name, "--env SKY=black")["cause"]
     assert cause["line"] == _line(mark)
-    assert cause["way"][-1]["changed"] == "self.milk"
+    assert cause["way"][-1]["changed"].endswith(".milk")
 
 
 def test_a_method_that_one_of_the_two_does_not_call_is_no_difference(capsys: pytest.CaptureFixture[str]) -> None:

@@ -75,6 +75,8 @@ class _Dice:
                 self.dice = copy.deepcopy(self.dice)
             case "loaded":
                 self.dice = pickle.loads(pickle.dumps(self.dice))
+            case "the system's":
+                random.SystemRandom().randint(1, 6)
             case "seeded":
                 self.dice = random.Random(9)
                 random.seed(4)
@@ -85,6 +87,7 @@ class _Dice:
     [
         ("made", ["random.Random() without a seed"]),
         ("seeded again", ["random.seed() without a seed"]),
+        ("the system's", ["random.SystemRandom().randint"]),
         *((how, []) for how in ("copied", "loaded", "seeded")),
     ],
 )
