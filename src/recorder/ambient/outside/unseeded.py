@@ -37,6 +37,32 @@ def replace_seeding(seeded: Callable[[Any], None], restated: Callable[[Any], Non
     return restore
 
 
+def draw_seeds(draw: Callable[[], int | None], give_back: Callable[[int], None]) -> Callable[[], None]:
+    """Let generators without a seed have one that draw() gives, unless that is None; return what ends that.
+
+    give_back: gets the seed of a generator that is given a state, and so needed none.
+    """
+    kind: Any = random.Random
+    drawn: dict[int, tuple[Any, int]] = {}
+
+    def seed(generator: Any, a: Any = None, version: int = 2) -> None:
+        value = draw() if a is None else None
+        if value is not None:
+            drawn[id(generator)] = generator, value
+        _original_seed(generator, a if value is None else value, version)
+
+    def setstate(generator: Any, state: Any) -> None:
+        _original_setstate(generator, state)
+        if id(generator) in drawn:
+            give_back(drawn.pop(id(generator))[1])
+
+    def restore() -> None:
+        kind.seed, kind.setstate = _original_seed, _original_setstate
+
+    kind.seed, kind.setstate = seed, setstate
+    return restore
+
+
 def shared_seed(called: Callable[[], Any]) -> Callable[..., None]:
     """A substitute for random.seed that reports a call without a seed."""
 

@@ -21,6 +21,7 @@ from recorder.processes.fork_call import in_a_copy
 from oracle.command_lines import run
 
 MODULE = """
+import copy
 import random
 
 import attrs
@@ -39,6 +40,7 @@ class Hill:
     def step(self, inputs):
         self.hours += 1
         if self.hours == 3:
+            copy.deepcopy(self.ants[0].dice)  # It is made without a seed, and given the state.
             self.ants.append(Ant(self.hours))  # MADE
 """
 
@@ -59,6 +61,13 @@ def test_a_generator_of_a_generated_init(
     line = next(number for number, text in enumerate(MODULE.splitlines(), 1) if "# MADE" in text)
     told = f"the system's random numbers, by random.Random() without a seed (read at ant_hill.py:{line})"
     assert json.loads(capsys.readouterr().out)["differs_by"] == told
+
+    assert run(replayer.commands.main.main, "check ant_hill:Hill --inputs run.tape") == 1
+    printed = capsys.readouterr().out
+    assert (
+        "random.Random() without a seed (entropy): read 1 time in" in printed
+    )  # The copy of a generator counts as none.
+    assert f"at ant_hill.py:{line}; proved" in printed
 
 
 class _Dice:
