@@ -124,9 +124,9 @@ class Transplant:
     def _fill(self, path: Path, target: Any) -> bool:
         """Give an object of the copy the content of its counterpart, in place. Return False if that is not possible."""
         kind = kind_of(type(target))
-        if kind == "deque" and target.maxlen != self._live.leaves.get((*path, MAXLEN)):
-            return False
         real = self._live.aliases.get(path, path)
+        if kind == "deque" and target.maxlen != self._live.leaves.get((*real, MAXLEN)):
+            return False
         if kind not in _IN_PLACE or real not in self._live.contents:
             return False
         self._made[real] = target

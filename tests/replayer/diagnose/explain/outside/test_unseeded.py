@@ -86,6 +86,9 @@ class _Dice:
                 self.dice = pickle.loads(pickle.dumps(self.dice))
             case "the system's":
                 random.SystemRandom().randint(1, 6)
+            case "seeded later":
+                self.dice = random.Random()
+                self.dice.seed(4)
             case "seeded":
                 self.dice = random.Random(9)
                 random.seed(4)
@@ -97,7 +100,7 @@ class _Dice:
         ("made", ["random.Random() without a seed"]),
         ("seeded again", ["random.seed() without a seed"]),
         ("the system's", ["random.SystemRandom().randint"]),
-        *((how, []) for how in ("copied", "loaded", "seeded")),
+        *((how, []) for how in ("copied", "loaded", "seeded", "seeded later")),
     ],
 )
 def test_only_what_the_system_seeds_is_noted(how: str, names: list[str]) -> None:
