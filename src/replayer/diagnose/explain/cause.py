@@ -62,7 +62,7 @@ class Cause:
     Attributes:
         kind: "operation" (same inputs, different results), "edited" (the line differs in the other version),
             "outside" (it reads hidden state that differed before the step), "version" (as "outside", but the two variants
-            run different code, which may give it different values), "branch" (the two took different branches
+            have different code or environments, which may give it different values), "branch" (the two took different branches
             after it), "identity" (it changes an object that two names lead to in one of the two alone), "order" (it iterates
             over a set with the same members in another order), "load" (load() did not give back what the step reads),
             "inexact" (save() returned the same for two values that the step reads; the line is the one of save() that reads them),

@@ -39,6 +39,27 @@ class Bridge:
 """
 
 
+def test_a_value_that_an_environment_variable_gives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of two environments: the line that reads the value is named, and it is no hidden state; that has no test."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    Path("toll_gate.py").write_text(
+        "import os\n\nTOLL = int(os.environ.get('TOLL', '2'))\n\n\n"
+        "class Gate:\n    def __init__(self):\n        self.paid = 0\n\n"
+        "    def step(self, inputs):\n        self.paid += TOLL\n"
+    )
+    gate = recorder.record(importlib.import_module("toll_gate").Gate(), "run.tape", step="step", trial_ms=0)
+    gate.step(None)
+    gate.close()
+    assert run(replayer.commands.main.main, "explain run.tape --sim toll_gate:Gate --env TOLL=5") == 1
+    printed = capsys.readouterr().out
+    assert "cause: this line reads a value that is not in the state, and that differed before it ran" in printed
+    assert "not tested whether that makes the difference: A and B are not instances of one environment" in printed
+    assert "hidden state" not in printed
+
+
 @pytest.mark.parametrize(
     ("edit", "line", "text"),
     [(("CAR = 2", "CAR = 4"), 5, "CAR = 2"), (("BASE = 3", "BASE = 5"), 3, "BASE = 3"), (None, 15, "toll_rates.TAX")],

@@ -16,7 +16,7 @@ from replayer.diagnose.explain.variants import Variant
 from sim.kernel.state import Snapshot
 
 Test = Callable[[Variant, int, Snapshot, Sequence[int | None], Sequence[str]], GivenValues]
-_TESTED = ("outside", "load", "inexact", "unseen", "line", "branch", "operation")
+_TESTED = ("outside", "version", "load", "inexact", "unseen", "line", "branch", "operation")
 
 
 def with_given(explained: Explanation, before: Snapshot, test: Test) -> Explanation:
@@ -36,7 +36,7 @@ def with_given(explained: Explanation, before: Snapshot, test: Test) -> Explanat
     is_read = cause is not None and cause.reads_outside
     if attrs.evolve(first, label="", start=None) != attrs.evolve(second, label="", start=None):
         why = GivenValues(why_not="A and B are not instances of one environment and one version of the code")
-        return attrs.evolve(explained, given=why) if is_read else explained
+        return attrs.evolve(explained, given=why) if is_read or (cause and cause.kind == "version") else explained
     given = test(second, tick, before, [first.start, second.start], _words(cause))
     if not given.proved and not is_read:
         return explained  # Of a line that reads no hidden state, nothing is claimed that was not tested.
