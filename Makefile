@@ -17,9 +17,9 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 TEST_GROUPS ?= test datasets adapters viewers stores  # Without the last four, the tests of other packages' integrations are skipped.
-PACKAGE_TESTS := tests/replayer/datasets tests/replayer/export/viewers tests/sim/adapters
 FOREIGN_TESTS := tests/end_to_end/test_examples.py tests/sim/adapters/jax tests/sim/adapters/ale tests/sim/adapters/capture/test_refusals.py
 PYTEST_ARGS ?=  # Of make test and test-exact, such as the seeds that a run printed.
+TEST_JOBS ?= 3  # On two cores: tests wait for the disk and for processes in a seventh of their time.
 PAGES_ARGS ?=  # Of the pages in make test: the seed that a run printed.
 BENCH ?=  # Arguments for all benches; --quick is one that each of them has.
 DEMO_TAPE := recordings/demo.tape
@@ -37,11 +37,7 @@ demo: $(VENV)/.installed
 	$(BIN)/replay verify $(DEMO_TAPE) --jobs 2
 
 test: $(VENV)/.tested
-	# In parts: what the tests of a part import makes every fork slow, and every watched page.
-	$(BIN)/pytest -n 2 --dist worksteal $(PYTEST_ARGS) tests/recorder tests/sim --ignore=tests/sim/adapters
-	$(BIN)/pytest -n 2 --dist worksteal $(PYTEST_ARGS) tests --ignore=tests/recorder --ignore=tests/sim $(PACKAGE_TESTS:%=--ignore=%)
-	$(BIN)/pytest -n 2 --dist worksteal $(PYTEST_ARGS) $(PACKAGE_TESTS)
-	$(BIN)/pytest -n 2 --dist loadfile $(PAGES_ARGS) README.md docs  # Each page by one process: its blocks build on each other.
+	$(BIN)/python tools/run_tests.py --jobs $(TEST_JOBS) $(PYTEST_ARGS) $(PAGES_ARGS)
 
 test-long: $(VENV)/.tested
 	$(BIN)/pytest -n 2 --dist worksteal -m long tests
@@ -67,7 +63,8 @@ test-pythons:
 
 test-exact:
 	tools/test_pythons.sh -m "" $(PYTEST_ARGS) tests/sim/worlds/meadow/test_exactness.py tests/recorder/format/test_golden_tapes.py \
-		tests/recorder/processes/test_fork.py tests/replayer/timeline/test_verify.py
+		tests/recorder/processes/test_fork.py tests/replayer/timeline/test_verify.py tests/recorder/ambient/outside/test_line_digests.py \
+		tests/recorder/ambient/outside/test_code_text.py
 
 test-oldest:
 	tools/test_oldest.sh

@@ -22,7 +22,7 @@ import runpy
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -52,6 +52,9 @@ PAGES_SEED = pytest.StashKey[int]()
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the option that runs the same pages again."""
     parser.addoption("--pages-seed", type=int, metavar="N", help="Run the pages that a run took which printed N.")
+    parser.addoption(
+        "--pages-part", metavar="I/N", help="Of the pages that a run takes, run every Nth, from the Ith on."
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -81,6 +84,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left_out = set(draw.sample(pages, int(len(pages) * (1 - PAGES_PART))))
     config.hook.pytest_deselected(items=[item for item in items if item.path in left_out])
     items[:] = [item for item in items if item.path not in left_out]
+    if config.option.pages_part is not None:
+        part = pages_of_part({item.path for item in items} - named, config.option.pages_part) | named
+        config.hook.pytest_deselected(items=[item for item in items if item.path not in part])
+        items[:] = [item for item in items if item.path in part]
+
+
+def pages_of_part(pages: Iterable[Any], part: str) -> set[Any]:
+    """Return every Nth page from the Ith on; part is I/N."""
+    first, count = map(int, part.split("/"))
+    return set(sorted(pages)[first::count])
 
 
 def compare(expected: str, printed: str) -> str | None:
@@ -110,6 +123,7 @@ def run_console(example: Example) -> str | None:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     ours_alone = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_PLUGINS": PLUGIN}  # That of zarr imports all of it.
     variables = {**os.environ, "PATH": path, "COLUMNS": "100", **ours_alone}
+    warm_python.want("commands", variables)
     warm_python.start_wanted()
     for entry in re.split(r"^\$ ", str(example.parsed), flags=re.MULTILINE)[1:]:
         command, _, expected = entry.partition("\n")

@@ -191,7 +191,7 @@ def end_of(path: str) -> Caravan:
     """The game at the end of a tape."""
     run = replayer.open(path, Caravan)
     run.seek(-1)
-    return run.subject  # type: ignore[no-any-return]
+    return run.subject
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 The environment needs no change. ``save`` and ``load`` make it recordable: they name everything that the next step reads,
 which is the physics, the random generator, and the counter of the TimeLimit wrapper.
 
-Run it: python examples/gymnasium_cartpole.py
+Needs gymnasium. Run it in an empty folder: python gymnasium_cartpole.py
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ the tapes: the food around a swarm, and the direction in which the swarm was sen
 learns to choose that direction. It is tested on runs that it never saw, and compared with a guess that needs no view: the
 frequencies of the directions in the runs for training.
 
-Run it: python examples/learn_from_recordings.py
+Needs torch. Run it in an empty folder: python learn_from_recordings.py
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The state of a board is its list of moves. The position alone is not enough: repetitions would be lost after a load. The
 inputs are numbers. Each picks one of the legal moves, or begins a new game if the game is over.
 
-Run it: pip install chess; python examples/record_chess.py
+Needs chess. Run it in an empty folder: python record_chess.py
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Record a batch of MuJoCo simulations that JAX steps together (MJX), with every bit of their state.
 
-    python examples/record_mjx.py          # records, seeks, verifies; needs mujoco-mjx and jax
+    python record_mjx.py          # records, seeks, verifies; needs mujoco-mjx and jax
 
 There is no adapter for MJX: ``save`` and ``load`` are two lines, because the state is a tree of arrays. Brax's states are
 such trees, too: keep one in ``self.state``, and the two lines stay the same.

@@ -4,7 +4,7 @@ Its own archive is exact, also for IAS15, which chooses the length of its steps.
 they hold the time that the steps took, the addresses of the particles in memory, and a seed that is drawn when the
 simulation is made. The saved data must depend only on the state: ``save`` blanks the first two, and the seed is fixed.
 
-Run it: pip install rebound; python examples/record_rebound.py
+Needs rebound. Run it in an empty folder: python record_rebound.py
 """
 
 from __future__ import annotations

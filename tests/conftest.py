@@ -162,12 +162,14 @@ def seldom_tried(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.fixture(autouse=True)
-def seldom_started(monkeypatch: pytest.MonkeyPatch) -> None:
+def seldom_started(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Have most of the interpreters that the product starts be copies of one that has imported its modules.
 
     The imports take four fifths of such a process. In a share of the tests these processes start as ever.
     """
     if random.random() < STARTED_SHARE:
         return
+    if any(word in request.node.nodeid for word in ("diagnose", "explain")):
+        warm_python.want("modules", {"PYTHONHASHSEED": "0"} | dict(os.environ))
     warm_python.start_wanted()
     monkeypatch.setattr("recorder.processes.interpreter.subprocess", warm_python.STAND_IN)

@@ -7,9 +7,11 @@ import importlib.util
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from recorder.processes.seeds.process_generators import noting_imported_states
+from sim.near_names import did_you_mean
 
 Factory = Callable[[], Any]
 OUR_NAMES = ("sim", "recorder", "replayer")
@@ -38,8 +40,11 @@ def load_factory(spec: str) -> Factory:
     try:
         for name in attribute.split("."):
             factory = getattr(factory, name)
-    except AttributeError as error:
-        raise ValueError(f"{spec}: {error}") from None
+    except AttributeError:
+        near = did_you_mean(name, [known for known in dir(factory) if not known.startswith("_")])
+        kind = "module" if isinstance(factory, ModuleType) else type(factory).__name__
+        where = spec.partition(":")[0] if kind == "module" else getattr(factory, "__name__", kind)
+        raise ValueError(f"{spec}: {kind} {where!r} has no attribute {name!r}{near}") from None
     if not callable(factory):
         raise ValueError(  # noqa: TRY004 - every mistake in what the user typed is one kind of error
             f"{spec}: expected a class or function to call, got {type(factory).__name__}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import io
+import re
 import shutil
 import subprocess
 from functools import cache
@@ -75,6 +76,7 @@ def test_bash_completes_commands_options_choices_and_files(words: str, offered: 
 def test_other_shells_get_a_script_with_every_command(shell: str) -> None:
     script = script_of("replay", shell)
     assert [name for name in replayer.commands.main.COMMANDS if name not in script] == []
+    assert shell != "zsh" or script.rstrip().endswith("compdef _cyclopts_replay replay"), "eval registers it"
 
 
 def test_an_unknown_shell_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
@@ -91,3 +93,19 @@ def test_the_tab_key_offers_no_internal_name(package: str) -> None:
 
     assert offered - PACKAGES[package] == set(module.__all__)
     assert all(hasattr(module, name) for name in offered)
+
+
+def test_the_tab_key_offers_no_internal_method(tmp_path: Path) -> None:
+    """dir() of a recorder and of a timeline lacks what is for other modules of the package, and has all the rest."""
+    recorder, replayer = importlib.import_module("recorder"), importlib.import_module("replayer")
+    walkers = importlib.import_module("small_worlds").Walkers
+    with recorder.Recorder(tmp_path / "run.tape", walkers(), durability="none") as tape:
+        tape.step([])
+        assert set(dir(type(tape))) - set(dir(tape)) == {"beginning_at", "outcome_of", "with_options"}
+        assert "report_hash" in dir(tape)
+    with replayer.open(tmp_path / "run.tape", walkers) as run:
+        hidden = set(dir(type(run))) - set(dir(run))
+        assert hidden == {"absolute_tick", "another_simulation", "counted_cursor", "finder", "holder_of"}
+        assert {"seek", "find", "tape", "last_seek"} <= set(dir(run))
+    settings = (Path(__file__).parents[2] / "tools/site/mkdocs.yml").read_text(encoding="utf-8")
+    assert all(re.search(rf"[(|]{name}[|)]", settings) for name in hidden), "the reference leaves them out, too"

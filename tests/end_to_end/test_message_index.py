@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
+from collections.abc import Iterator
 
 import pytest
 
@@ -13,9 +14,16 @@ from project_paths import ROOT
 sys.path.append(str(ROOT / "tools/site"))
 
 from message_index import entries, is_plain, message_index, stale, unexplained
-from message_parts import messages
+from message_parts import forget_trees, messages
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s#]+)")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def parsed_source() -> Iterator[None]:
+    """The source is parsed once for this module, and not kept for the next ones."""
+    yield
+    forget_trees()
 
 
 def test_every_message_says_what_to_do_or_is_explained() -> None:

@@ -8,6 +8,7 @@ import re
 import sys
 import tomllib
 from collections import Counter
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -23,13 +24,20 @@ sys.path.append(str(ROOT / "tools/site"))
 from api_parts import example_of, public_names
 from command_parts import PROGRAMS, commands_of
 from message_index import message_index
-from message_parts import templates, unresolved
+from message_parts import forget_trees, templates, unresolved
 
 DOCS = ROOT / "docs"
 ROOT_PAGES = [ROOT / name for name in ("README.md", "SPEC.md", "CHANGELOG.md", "CONTRIBUTING.md")]
 PAGES = [*ROOT_PAGES, *sorted(DOCS.rglob("*.md"))]
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def parsed_source() -> Iterator[None]:
+    """The source is parsed once for this module, and not kept for the next ones."""
+    yield
+    forget_trees()
 
 
 def shown(path: Path) -> str:
@@ -105,6 +113,12 @@ def test_the_reference_has_every_command_with_its_examples_and_options(
     program_app = main.load([])
 
     assert list(sections) == list(main.COMMANDS)
+    for name, text in sections.items():  # Without the name of the program that builds the site.
+        usage = re.search(r"```console\n(.*)\n```", text)
+        assert usage is not None
+        assert re.fullmatch(rf"{program} {name}( (--)?\[?[\w.|-]+\]?)*", usage[1]), usage[1]
+        assert " -m " not in usage[1]
+        assert "ARGS" not in usage[1]
     for name, target in main.COMMANDS.items():
         module, _, function = target.partition(":")
         doc = getattr(importlib.import_module(module), function).__doc__

@@ -121,6 +121,7 @@ LINES = {
     "good_one": "'good_one': expected module:factory",
     ".good_one:Ok": "'.good_one:Ok': expected module:factory",
     "good_one:Nobody": "good_one:Nobody: module 'good_one' has no attribute 'Nobody'",
+    "./good_one.py:Okk": "./good_one.py:Okk: module './good_one.py' has no attribute 'Okk'; did you mean Ok?",
     "wrong_syntax:Ok": "wrong_syntax.py, line 2: invalid syntax",
     "leaving:Ok": f"leaving:Ok: importing leaving ended with sys.exit(3) {GUARD}",
     "leaving_quietly:Ok": f"importing leaving_quietly ended with sys.exit() {GUARD}",

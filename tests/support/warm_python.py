@@ -18,7 +18,7 @@ import sys
 import threading
 from collections import Counter
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 # Read by the interpreter or by libraries when they start: a copy has those of the interpreter that it is a copy of.
@@ -37,6 +37,7 @@ _wanted: Counter[Key] = Counter()
 _servers: dict[Key, tuple[socket.socket, subprocess.Popen[bytes]]] = {}
 _lock = threading.Lock()
 _owner = os.getpid()
+_is_command = False
 
 
 class WarmProcess(subprocess.Popen[Any]):
@@ -44,6 +45,8 @@ class WarmProcess(subprocess.Popen[Any]):
 
     def _execute_child(self, args: Any, *rest: Any) -> None:
         """Have the copy made. The arguments are those of subprocess.Popen, in its order."""
+        if _is_command and threading.current_thread() is threading.main_thread():
+            start_wanted()  # Nothing else of the tests runs in this process.
         folder, variables, pipes, is_own_session = rest[4], rest[5], rest[9:15], rest[-2]
         kind = _kind(args, variables) if _can_be_copy(folder, variables) else None
         server = _server(kind, variables) if kind is not None else None
@@ -59,6 +62,25 @@ class WarmProcess(subprocess.Popen[Any]):
 
 # In place of the module subprocess, where the product starts interpreters.
 STAND_IN = SimpleNamespace(Popen=WarmProcess, PIPE=subprocess.PIPE, TimeoutExpired=subprocess.TimeoutExpired)
+
+
+def begin_command(arguments: list[str], interpreter: ModuleType) -> None:
+    """In a copy that is about to run a command: have most of the interpreters that it starts be copies of one of its own.
+
+    interpreter: the product's module that starts them. ``explain`` starts up to 27, and from threads.
+    """
+    global _owner, _is_command
+    _owner, _is_command = os.getpid(), True
+    interpreter.subprocess = STAND_IN  # type: ignore[attr-defined]
+    if arguments[:1] == ["explain"]:
+        want("modules", {"PYTHONHASHSEED": "0"} | dict(os.environ))  # The seed that explain sets.
+        start_wanted()
+
+
+def want(kind: str, variables: dict[str, str]) -> None:
+    """Expect many processes of a kind with these variables, so that the first ones are copies, too."""
+    key = kind, _read_at_start(variables)
+    _wanted[key] = max(_wanted[key], WANTED_MIN)
 
 
 def start_wanted() -> None:
@@ -99,9 +121,13 @@ def _kind(args: list[str], variables: dict[str, str]) -> str | None:
 
 def _server(kind: str, variables: dict[str, str]) -> socket.socket | None:
     """Return the connection to the interpreter with these variables; None if there is none."""
-    key = kind, tuple(sorted(item for item in variables.items() if READ_AT_START.match(item[0])))
+    key = kind, _read_at_start(variables)
     _wanted[key] += 1
     return _servers[key][0] if key in _servers else None
+
+
+def _read_at_start(variables: dict[str, str]) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted(item for item in variables.items() if READ_AT_START.match(item[0])))
 
 
 def _copy(server: socket.socket, request: list[Any], streams: list[int]) -> int:

@@ -22,6 +22,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import warm_python
 from huge_pages import use_huge_pages
 
 CLONE = 56  # The system call, on x86-64.
@@ -110,6 +111,8 @@ def run(request: list[Any], streams: list[int]) -> None:
     sys.argv[:] = [program, *arguments]
     sys.orig_argv[:] = [sys.executable, *([] if is_command else ["-P", "-m"]), program, *arguments]
     sys.modules.pop(program, None)  # An interpreter runs it as __main__ alone, too.
+    if is_command:
+        warm_python.begin_command(arguments, importlib.import_module("recorder.processes.interpreter"))
     try:
         if is_command:
             runpy.run_path(program, run_name="__main__")

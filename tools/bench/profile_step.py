@@ -36,7 +36,6 @@ from recorder.session.hot_path import step_recorder
 from recorder.session.hot_path.tick_identity import TickHashChain
 from recorder.session.keyframe_policy import KeyframePolicy
 from recorder.session.outputs.tick_output import OutputCollector
-from recorder.writer.handoff_queue import HandoffQueue
 from recorder.writer.journal import Journal
 from sim import State
 from sim.kernel.hashing import field_memory
@@ -71,10 +70,9 @@ STAGES = (
     Stage("16 bits of the hash of each field", State, "field_hashes", "fields"),
     Stage("the frame's bytes", step_recorder, "encode_frame"),
     Stage("the frame into the journal, with its checksum", Journal, "put", "store"),
-    Stage("the frame to the writer's thread", HandoffQueue, "put", "append"),
     Stage("check if a segment or a keyframe is due", KeyframePolicy, "add_frame"),
 )
-REST = "the rest of Recorder.step"
+REST = "the rest of Recorder.step, the frame to the writer's thread among it"
 BARE = {
     "pack": "msgpack.Packer.pack of the inputs",
     "hash": "xxh3 of the arena",
@@ -178,9 +176,6 @@ class Run:
     def __init__(self, folder: Path, workload: str, mode: Any) -> None:
         self.world = workloads.Timed(workloads.make(workload))
         self.tape = Recorder(folder / "run.tape", self.world, keyframe_interval_ticks=INTERVAL, mode=mode)
-        # Looked up each time, not once: a timer may have replaced it.
-        handover = self.tape._writer._handoff  # noqa: SLF001
-        self.tape._writer.put_frame = lambda item: handover.put(item)  # noqa: PLW0108, SLF001
         self.tick_inputs = workloads.many_orders(8000)
         self.timers, self.found = Timers(), Found()
         self.found.stages = {what: [] for what in (*(stage.what for stage in STAGES), REST)}

@@ -4,7 +4,7 @@ Each specimen of tests/support/second_zoo is first run by a plain loop without t
 there, or a sound program that differs, is itself wrong. Then it is recorded, and ``replay check``, ``verify`` and
 ``explain`` (of two peers: ``diff`` and ``explain``) are asked, each in its own process.
 
-    python tools/campaigns/second_zoo.py [--set second|third|fourth|fifth|sixth|seventh|eighth|ninth] [--only NAME ...] [--folder FOLDER] [--again] [--json FILE] [--page] [--jobs N]
+    python tools/campaigns/second_zoo.py [--set second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth] [--only NAME ...] [--folder FOLDER] [--again] [--json FILE] [--page] [--jobs N]
     python tools/campaigns/second_zoo.py [--set ...] [--only NAME ...] --list | --truth
 
 --folder keeps all files, and what was printed, in FOLDER/NAME/output.txt; with --again the answers that are kept there
@@ -43,6 +43,7 @@ from second_zoo.specimen import (  # noqa: E402
     SECOND,
     SEVENTH,
     SIXTH,
+    TENTH,
     THIRD,
     Specimen,
     read_specimens,
@@ -60,6 +61,7 @@ SETS = {
     "seventh": SEVENTH,
     "eighth": EIGHTH,
     "ninth": NINTH,
+    "tenth": TENTH,
 }
 LATER_HEADING = "## Asked again after later mending"  # Written by hand; it stays at the end of the page.
 THIRD_HEADING = "## A third set, written later"
@@ -67,6 +69,7 @@ FOURTH_HEADING = "## A fourth set"
 FIFTH_HEADING = "## A fifth set"
 SIXTH_HEADING, SEVENTH_HEADING, EIGHTH_HEADING = "## A sixth set", "## A seventh set", "## An eighth set"
 NINTH_HEADING = "## A ninth set"
+TENTH_HEADING = "## A tenth set"
 ASKED = ("tick", "path", "line", "cause")
 
 
@@ -327,6 +330,11 @@ def ninth_part(verdicts: list[Verdict]) -> str:
     return scripted_part(NINTH, NINTH_HEADING, "### What is still missed of the ninth set", verdicts)
 
 
+def tenth_part(verdicts: list[Verdict]) -> str:
+    """The part of the docs page about the tenth set, as that of the ninth one."""
+    return scripted_part(TENTH, TENTH_HEADING, "### What is still missed of the tenth set", verdicts)
+
+
 def scripted_part(folder: Path, heading: str, missed: str, verdicts: list[Verdict]) -> str:
     """The part about a set of programs with scripts of their own. missed: the heading of the last table."""
     texts = [(folder / name).read_text(encoding="utf-8").strip() for name in ("first_run.md", "after_mending.md")]
@@ -337,7 +345,8 @@ def scripted_part(folder: Path, heading: str, missed: str, verdicts: list[Verdic
 def write_page(chosen: str, verdicts: list[Verdict]) -> None:
     """Write the part of the docs page about one set; the other parts stay."""
     earlier, later_heading, later = PAGE.read_text(encoding="utf-8").partition(LATER_HEADING)
-    before_ninth, ninth_heading, ninth = earlier.partition(NINTH_HEADING)
+    before_tenth, tenth_heading, tenth = earlier.partition(TENTH_HEADING)
+    before_ninth, ninth_heading, ninth = before_tenth.partition(NINTH_HEADING)
     before_eighth, eighth_heading, eighth = before_ninth.partition(EIGHTH_HEADING)
     before_seventh, seventh_heading, seventh = before_eighth.partition(SEVENTH_HEADING)
     before_sixth, sixth_heading, sixth = before_seventh.partition(SIXTH_HEADING)
@@ -353,9 +362,10 @@ def write_page(chosen: str, verdicts: list[Verdict]) -> None:
         "seventh": seventh_heading + seventh,
         "eighth": eighth_heading + eighth,
         "ninth": ninth_heading + ninth,
+        "tenth": tenth_heading + tenth,
     }
     later_writers = {"fourth": fourth_part, "fifth": fifth_part, "sixth": sixth_part, "seventh": seventh_part}
-    later_writers |= {"eighth": eighth_part, "ninth": ninth_part}
+    later_writers |= {"eighth": eighth_part, "ninth": ninth_part, "tenth": tenth_part}
     parts[chosen] = {"second": page, "third": third_part, **later_writers}[chosen](verdicts)
     texts = [part.strip() for part in (*parts.values(), later_heading + later) if part]
     PAGE.write_text("\n\n".join(texts) + "\n", encoding="utf-8")

@@ -10,6 +10,8 @@ from cyclopts import App
 PROGRAMS = {"record": "recorder.commands.main", "replay": "replayer.commands.main"}
 _EXAMPLE = re.compile(r"^(?:Examples?: *)?((?:record|replay) .+)$")
 
+_BEFORE_ARGUMENTS = re.compile(r"^.*?(?= (?:\[|--|[A-Z]))|^.*")  # The name of what is running and of the function.
+
 
 def commands_of(program: str) -> str:
     """Return a section for each command of a program, in the order of its help."""
@@ -22,9 +24,20 @@ def _section(program: str, name: str, command: App) -> str:
     text = command.generate_docs(output_format="markdown", heading_level=2)
     lines = text.splitlines()
     usage = lines.index("```console") + 1
-    lines[usage] = re.sub(r"^\S+", f"{program} {name}", lines[usage])  # It begins with the name of the function.
+    lines[usage] = f"{program} {name}{_BEFORE_ARGUMENTS.sub('', lines[usage])}"
+    lines[usage] = re.sub(r"\[ARGS(?:\.\.\.)?\]", _optional_arguments(command), lines[usage])
     heading = [f"## {program} {name} {{ #{name} }}"]
     return "\n".join(heading + _with_examples_as_code(lines[1:])).replace(" *[default: False]*", "")
+
+
+def _optional_arguments(command: App) -> str:
+    """Return the arguments that may be left out, as a usage line names them."""
+    names = []
+    for argument in command.assemble_argument_collection():
+        kind = argument.field_info.kind
+        if not argument.required and kind is not kind.KEYWORD_ONLY:
+            names.append(f"[{argument.name}{'...' if kind is kind.VAR_POSITIONAL else ''}]")
+    return " ".join(names)
 
 
 def _with_examples_as_code(lines: list[str]) -> list[str]:

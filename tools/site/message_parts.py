@@ -6,7 +6,9 @@ A message is the text of an exception or a warning. What the code puts into it i
 from __future__ import annotations
 
 import ast
-from collections import defaultdict
+import contextlib
+import gc
+from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -15,6 +17,7 @@ from types import MappingProxyType
 SOURCE = Path(__file__).parents[2] / "src"
 WRAPPERS = {"str", "plain_text", "page_text", "visible"}  # They return their argument, as it can be shown.
 PASSED_ON = ("error)", "error.", "strerror", "super().__init__", "['error']")  # In the source of a call.
+BLOCKS = frozenset({"body", "orelse", "handlers", "finalbody", "cases"})  # Fields of statements that hold statements.
 DEPTH_MAX = 3  # Of names and functions between an exception and its text.
 FILE = "(file)"  # A name of each scope that no code can have: the file that it is of.
 WORDS_MIN = 3  # Shorter ones say nothing without their place.
@@ -63,7 +66,20 @@ def area_of(path: str) -> str:
     return next(area for area, begins in AREAS.items() if path.startswith(begins))
 
 
+@contextlib.contextmanager
+def _no_garbage() -> Iterator[None]:
+    """Switch off the search for garbage among a million new objects that stay: it takes as long as the rest."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
 @cache
+@_no_garbage()
 def messages() -> tuple[tuple[str, str, str], ...]:
     """Return all messages of the source: the file, the class of the exception, and the text with … for what varies."""
     found = []
@@ -74,6 +90,7 @@ def messages() -> tuple[tuple[str, str, str], ...]:
     return tuple(found)
 
 
+@_no_garbage()
 def unresolved() -> list[str]:
     """Return the exceptions whose text is nowhere in the list: the file and the source of the call.
 
@@ -97,6 +114,12 @@ def _trees() -> dict[str, ast.Module]:
     return {str(path.relative_to(SOURCE)): ast.parse(path.read_text(encoding="utf-8")) for path in paths}
 
 
+def forget_trees() -> None:
+    """Free what was parsed: 300 MB, of which each fork would copy the tables. The texts stay."""
+    for kept in (_trees, _calls_of, _scope_of, _returned):
+        kept.cache_clear()
+
+
 Scope = Mapping[str, Sequence[ast.expr]]  # The values that are assigned to each name.
 
 
@@ -105,6 +128,7 @@ def _calls_of(name: str) -> tuple[tuple[ast.Call, str, Scope], ...]:
     return tuple(_raising_calls(_trees()[name], _scope_of(name)))
 
 
+@cache
 def _scope_of(name: str) -> Scope:
     """The names of a module, and its file: a function whose name begins with _ is looked up in its own file alone."""
     return {**_assigned(_trees()[name]), FILE: [ast.Constant(name)]}
@@ -124,7 +148,7 @@ def _raising_calls(tree: ast.Module, module: Scope) -> Iterator[tuple[ast.Call, 
             kind = kind_around if kind == "__init__" else kind  # super().__init__(text)
             if kind.endswith(("Error", "Warning")) or kind in {"warn_user", "warn"}:
                 yield node, kind, scope
-        stack += [(child, kind_around, scope) for child in ast.iter_child_nodes(node)]
+        stack += [(child, kind_around, scope) for child in ast.iter_child_nodes(node) if child._fields]
 
 
 def _assigned(owner: ast.Module | ast.FunctionDef) -> dict[str, list[ast.expr]]:
@@ -137,21 +161,35 @@ def _assigned(owner: ast.Module | ast.FunctionDef) -> dict[str, list[ast.expr]]:
             for target in node.targets:
                 if isinstance(target, ast.Name):
                     found[target.id].append(node.value)
-        elif isinstance(node, ast.stmt | ast.ExceptHandler | ast.match_case) and not isinstance(
-            node, ast.ClassDef | ast.FunctionDef
-        ):
-            stack += ast.iter_child_nodes(node)
+        elif not isinstance(node, ast.ClassDef | ast.FunctionDef):
+            stack += _blocks(node)
     return dict(found)
+
+
+def _blocks(node: ast.AST) -> Iterator[ast.AST]:
+    """The statements right below a statement."""
+    for field in node._fields:
+        if field in BLOCKS:
+            yield from getattr(node, field)
+
+
+def _statements(node: ast.AST) -> Iterator[ast.AST]:
+    """A module, a class or a function and the statements in it, in the order of ast.walk, without the expressions."""
+    level = deque([node])
+    while level:
+        one = level.popleft()
+        level += _blocks(one)
+        yield one
 
 
 def _own_texts(tree: ast.Module, module: Scope) -> Iterator[tuple[str, str]]:
     """The class and the texts of exceptions that make their text from their attributes."""
-    for node in ast.walk(tree):
+    for node in _statements(tree):
         if isinstance(node, ast.ClassDef) and node.name.endswith(("Error", "Warning")):
             for method in node.body:
                 if isinstance(method, ast.FunctionDef) and method.name == "__str__":
                     scope = {FILE: module[FILE], **_assigned(method)}
-                    for one in ast.walk(method):
+                    for one in _statements(method):
                         if isinstance(one, ast.Return) and one.value is not None:
                             yield from ((node.name, text) for text in _variants(one.value, scope))
 
@@ -165,10 +203,12 @@ def _returned() -> dict[str, list[tuple[ast.expr, Scope]]]:
         for name, values in module.items():
             if name.isupper():
                 found[name] += [(value, module) for value in values]
-        for node in ast.walk(tree):
+        for node in _statements(tree):
             if isinstance(node, ast.FunctionDef):
                 scope = {**module, **_assigned(node)}
-                returns = [one.value for one in ast.walk(node) if isinstance(one, ast.Return) and one.value is not None]
+                returns = [
+                    one.value for one in _statements(node) if isinstance(one, ast.Return) and one.value is not None
+                ]
                 found[_key(node.name, scope)] += [(value, scope) for value in returns]
     return dict(found)
 
@@ -222,7 +262,7 @@ def _variants(  # noqa: PLR0912 - a case for each kind of expression
 
 def _key(function: str, scope: Scope) -> str:
     """The key of a function's texts: with its file, if its name is private."""
-    return f"{ast.unparse(scope[FILE][0])} {function}" if function.startswith("_") and FILE in scope else function
+    return f"{ast.dump(scope[FILE][0])} {function}" if function.startswith("_") and FILE in scope else function
 
 
 def _is_sentence(text: str) -> bool:
@@ -234,6 +274,7 @@ def _as_code(text: str) -> str:
 
 
 @cache
+@_no_garbage()
 def templates() -> frozenset[str]:
     """Return every text of the source, with … for what is put into it, in single spaces."""
     found = set()

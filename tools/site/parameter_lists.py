@@ -1,4 +1,4 @@
-"""An extension of griffe: the parameters that a docstring explains in its sentences become a list.
+"""An extension of griffe: the parameters that a docstring explains in its sentences become a list; defaults are values.
 
 The house writes ``name: what it is.`` after the summary, several to a paragraph. In a terminal that is short; on a page a
 list is easier to search.
@@ -23,6 +23,8 @@ class ParameterLists(griffe.Extension):  # type: ignore[misc]  # Its types are n
         """Rewrite the docstring of a function, with its options if it takes those of a recording."""
         if any("OptionArguments" in str(parameter.annotation) for parameter in func.parameters):
             _take_options(func)
+        _show_constants(func)
+        func.overloads = None  # They are for type checkers, and have the names of constants.
         _rewrite(func, [parameter.name for parameter in func.parameters])
 
     def on_class(self, *, cls: Any, **_: Any) -> None:
@@ -50,6 +52,14 @@ def _take_options(func: Any) -> None:
             if name not in known
         ),
     )
+
+
+def _show_constants(func: Any) -> None:
+    """Replace the names of constants among the defaults by their values: a reader does not know the module."""
+    for parameter in func.parameters:
+        if re.fullmatch(r"[A-Z][A-Z0-9_]+", str(parameter.default)):
+            value = getattr(importlib.import_module(func.module.path), str(parameter.default))
+            parameter.default = f"{value:_}" if isinstance(value, int) else repr(value)
 
 
 def _rewrite(explained: Any, names: list[str]) -> None:

@@ -30,7 +30,15 @@ ROOT_PAGES = {
 OWN_FILES = {"site.css": "tools/site/site.css"}
 PARTS: dict[str, Callable[..., str]] = {"commands": commands_of, "api": members_of, "messages": message_index}
 
+# What a reader searches is rather in a lesson or a guide than in the history or in a list of all names.
+SEARCH_BOOSTS = (
+    (("index.md", "tutorial/", "guides/", "glossary.md", "how-it-works.md", "reference/messages.md"), 1.7),
+    (("reference/python-", "reference/all-messages.md", "names.md", "performance.md", "findings.md"), 0.5),
+    (("CHANGELOG.md", "CONTRIBUTING.md", "origin.md", "trials.md", "testing.md", "architecture.md", "pages.md"), 0.25),
+)
+
 _LINK = re.compile(r"\[([^\]]*)\]\(([^)\s#:]+)(#[^)\s]*)?\)")
+_IMAGE = re.compile(r'(<img [^>]*src="([^"]+)"[^>]*>)(?!</a>)')
 _PART = re.compile(r"^<!-- site: (\w+) ?(.*?) -->$", re.MULTILINE)
 
 
@@ -103,8 +111,16 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Make the parts of a page, and turn its links to files of the repository into links within the site."""
     uri = page.file.src_uri
     source = ROOT_PAGES.get(uri, f"docs/{uri}")
+    for begins, boost in SEARCH_BOOSTS:
+        if uri.startswith(begins):
+            page.meta["search"] = {"boost": boost}
     text = _PART.sub(lambda match: PARTS[match[1]](*match[2].split()), markdown)
     return _LINK.sub(lambda match: _link(match, source, uri), text)
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Let a click on a picture show it alone: figures of several panels are small in the text."""
+    return _IMAGE.sub(r'<a href="\2">\1</a>', html)
 
 
 def _link(match: re.Match[str], source: str, uri: str) -> str:

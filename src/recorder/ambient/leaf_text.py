@@ -80,7 +80,7 @@ def difference_of(ours: Any, theirs: Any) -> tuple[str | None, str]:
             and len(ours) == len(theirs) == 3
             and sorted(map(repr, ours[1])) == sorted(map(repr, theirs[1]))
         ):
-            return None, _first_entry(ours, theirs)
+            return None, _first_entry(ours, theirs) or _contrast(ours, theirs)
     return None, _contrast(ours, theirs)
 
 
@@ -100,8 +100,8 @@ def _is_order(ours: Any, theirs: Any) -> bool:
     ):
         return False
     if ours[0] == "dict" and len(ours) == 3:  # A dict with its values.
-        values = dict(zip(map(repr, theirs[1]), theirs[2], strict=True))
-        return all(same_leaf(value, values[repr(key)]) for key, value in zip(ours[1], ours[2], strict=True))
+        pairs = _paired(ours, theirs)
+        return pairs is not None and all(same_leaf(value, other) for _, value, other in pairs)
     return True
 
 
@@ -140,14 +140,26 @@ def _keyed_entry(ours: Any, theirs: Any) -> str:
     return f"[{first}] {_contrast(one.get(first, NOTHING), other.get(first, NOTHING))}{more}"
 
 
-def _first_entry(ours: Any, theirs: Any) -> str:
-    """The first key of two dicts with equal keys whose values differ."""
-    values = dict(zip(map(repr, theirs[1]), theirs[2], strict=True))
-    pairs = [(key, value, values[repr(key)]) for key, value in zip(ours[1], ours[2], strict=True)]
-    differing = [pair for pair in pairs if not same_leaf(*pair[1:])]
+def _first_entry(ours: Any, theirs: Any) -> str | None:
+    """The first key of two dicts with equal keys whose values differ; None if several keys are shown alike, in other orders."""
+    pairs = _paired(ours, theirs)
+    differing = [pair for pair in pairs or () if not same_leaf(*pair[1:])]
+    if not differing:
+        return None
     key, one, other = differing[0]
     more = f", and {len(differing) - 1} more like it" if len(differing) > 1 else ""
     return f"[{short_text(key)}] {_contrast(one, other)}{more}"
+
+
+def _paired(ours: Any, theirs: Any) -> list[tuple[Any, Any, Any]] | None:
+    """The keys and both values of two dicts with equal keys; None if it is not known which values belong together."""
+    left, right = list(map(repr, ours[1])), list(map(repr, theirs[1]))
+    if left == right:
+        return list(zip(ours[1], ours[2], theirs[2], strict=True))
+    if len(set(left)) < len(left):  # Such as objects, of which the class is shown.
+        return None
+    values = dict(zip(right, theirs[2], strict=True))
+    return [(key, value, values[text]) for key, value, text in zip(ours[1], ours[2], left, strict=True)]
 
 
 def _positions(ours: Any, theirs: Any) -> str:

@@ -39,6 +39,7 @@ from recorder.ambient.value_kinds import (
     is_plain,
     kind_of,
     plain_key,
+    shown_key,
 )
 from sim.kernel.class_names import package_of
 from sim.kernel.simulation import ArenaOfSaved, Simulation, inner_of
@@ -182,13 +183,13 @@ class _Walk:
 
     def walk_dict(self, path: Path, value: dict[Any, Any]) -> None:
         content = self._keep("dict", path, value)
-        keys = tuple(key if kind_of(type(key)) == "atom" else type(key).__qualname__ for key in content)
+        keys = tuple(map(shown_key, content))
         if all(kind_of(type_) == "atom" for type_ in set(map(type, content.values()))):
             self.ambient.leaves[path] = ("dict", keys, tuple(content.values()))
             return
         self.ambient.leaves[path] = ("dict", keys)
         for index, (key, one) in enumerate(content.items()):
-            shown = key if keys[index] is key else plain_key(key) or f"{keys[index]} no. {index}"
+            shown = key if keys[index] is key else plain_key(key) or f"{type(key).__qualname__} no. {index}"
             self._value((*path, ("item", shown)), one)
 
     def walk_sequence(self, path: Path, value: Any) -> None:

@@ -236,6 +236,13 @@ def same_leaf(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
+def shown_key(key: Any) -> Any:
+    """A key that can be compared, or the name of a class or of an object's class."""
+    if kind_of(type(key)) == "atom":
+        return key
+    return (key if issubclass(type(key), type) else type(key)).__qualname__
+
+
 def plain_key(key: Any) -> tuple[Any, ...] | None:
     """A key that is a tuple of plain values, in Python's own numbers, which equal those of NumPy; None for others."""
     if type(key) is not tuple or any(kind_of(type(part)) != "atom" for part in key):

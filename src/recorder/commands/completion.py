@@ -22,4 +22,6 @@ def completion(shell: Literal["bash", "zsh", "fish"], /) -> None:
         The shell that the script is for.
     """
     script = recorder.commands.main.load([]).generate_completion(prog_name="record", shell=shell)
+    if shell == "zsh":  # Read by eval, its first line, #compdef, is a comment.
+        script += "\n(( $+functions[compdef] )) && compdef _cyclopts_record record"
     sys.stdout.write(f"{script}\n")  # As it is: it is for a shell.

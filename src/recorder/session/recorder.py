@@ -60,6 +60,7 @@ if TYPE_CHECKING:
 
 _Path = str | os.PathLike[str]
 FAILED_INPUT_BYTES_MAX = 1 << 16  # Of the step that raised, in END, which must stay small.
+FOR_THIS_PACKAGE = frozenset({"beginning_at", "outcome_of", "with_options"})  # The tab key does not offer them.
 LARGE_BYTES = 1 << 20  # A state: what is kept of the memory of smaller ones is little.
 
 
@@ -345,6 +346,9 @@ class Recorder(StepRecorder, NotebookMixin):
         check = self._check
         faults = check.fault_count if check is not None else 0
         return RecorderStatistics(self.tick, self._keyframes.skipped, self._writer.statistics(), faults)
+
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if name not in FOR_THIS_PACKAGE]
 
     def __enter__(self) -> Self:
         return self

@@ -22,7 +22,18 @@ SLOW_STEP_SHARE_MAX = 0.1  # Of the run's time, for the keyframes that come earl
 
 
 class KeyframeTimer(Protocol):
-    """Decides by the time that steps take when a keyframe is due."""
+    """Decides by the time that steps take when a keyframe is due.
+
+    Attributes:
+        spent_ns: what the steps since the last keyframe have taken.
+        limit_ns: from that on a keyframe is due.
+    """
+
+    spent_ns: int
+    limit_ns: int
+
+    def restart(self) -> None:
+        """Note that the limit was reached."""
 
     def is_due(self, start_ns: int) -> bool:
         """Note a step that has ended. Return True if the next one should have a keyframe.
@@ -41,23 +52,27 @@ class StepTimer:
     """
 
     def __init__(self, limit_ms: float) -> None:
-        self._limit_ns = self._usual_ns = round(limit_ms * 1e6)
-        self._spent_ns = 0
+        self.limit_ns = self._usual_ns = round(limit_ms * 1e6)
+        self.spent_ns = 0
+
+    def restart(self) -> None:
+        """See KeyframeTimer. A keyframe that the writer has no room for is due again after as much time."""
+        self.spent_ns = 0
 
     def is_due(self, start_ns: int) -> bool:
-        """See KeyframeTimer. A keyframe that the writer has no room for is due again after as much time."""
-        self._spent_ns += time.perf_counter_ns() - start_ns
-        if self._spent_ns < self._limit_ns:
+        """See KeyframeTimer."""
+        self.spent_ns += time.perf_counter_ns() - start_ns
+        if self.spent_ns < self.limit_ns:
             return False
-        self._spent_ns = 0
+        self.restart()
         return True
 
     def note_keyframe(self, start_ns: int) -> None:
         """See KeyframeTimer."""
         took_ns = time.perf_counter_ns() - start_ns
         affordable_ns = round(took_ns * (1 - SLOW_STEP_SHARE_MAX) / SLOW_STEP_SHARE_MAX)
-        self._limit_ns = max(self._usual_ns, affordable_ns)
-        self._spent_ns = 0
+        self.limit_ns = max(self._usual_ns, affordable_ns)
+        self.spent_ns = 0
 
 
 class SeekBudget:
@@ -68,16 +83,19 @@ class SeekBudget:
         self._budget_ms = budget_ms
         self._notify = notify
         self._has_notified = False
-        self._spent_ms = 0.0
         self._keyframe_ms: float | None = None
+        self.spent_ns, self.limit_ns = 0, round(self._most_ms() * 1e6)
+
+    def restart(self) -> None:
+        """See KeyframeTimer. A keyframe that the writer has no room for is due again at once."""
 
     def is_due(self, start_ns: int) -> bool:
         """Note a step that has ended. Return True if the next one should have a keyframe.
 
         start_ns: when it began, by time.perf_counter_ns.
         """
-        self._spent_ms += (time.perf_counter_ns() - start_ns) / 1e6
-        return self._spent_ms >= self._most_ms()
+        self.spent_ns += time.perf_counter_ns() - start_ns
+        return self.spent_ns >= self.limit_ns
 
     def note_keyframe(self, start_ns: int) -> None:
         """Note a keyframe that was put, from start_ns until now."""
@@ -86,7 +104,7 @@ class SeekBudget:
         self._keyframe_ms = (
             took_ms if average_ms is None else (average_ms + took_ms) / 2
         )  # Full ones and deltas differ.
-        self._spent_ms = 0.0
+        self.spent_ns, self.limit_ns = 0, round(self._most_ms() * 1e6)
 
     def _most_ms(self) -> float:
         """Return the time that the steps between two keyframes may take."""

@@ -21,7 +21,12 @@ Item = bytes | TickOutput | KeyframeJob
 
 
 class HandoffQueue:
-    """A queue with one thread that puts and one that takes."""
+    """A queue with one thread that puts and one that takes.
+
+    Attributes:
+        items: what waits. put_bytes: of all frames and outputs that were put. wake_at_bytes: of these, make_room is due.
+            The step of a recorder does what put does, without its call.
+    """
 
     def __init__(self, wait_until: Callable[[Callable[[], bool]], None], split_bytes: int | None = None) -> None:
         """wait_until: called if too much waits, with the condition to wait for while the writer's thread works.
@@ -30,27 +35,31 @@ class HandoffQueue:
         """
         self._wait_until = wait_until
         self._wake_bytes = WAKE_BYTES if split_bytes is None else min(WAKE_BYTES, split_bytes // 4 + 1)
-        self._items: deque[Item] = deque()
-        self._put_bytes = self._taken_bytes = self._keyframe_bytes_put = self._keyframe_bytes_done = 0
+        self.items: deque[Item] = deque()
+        self.put_bytes = self._taken_bytes = self._keyframe_bytes_put = self._keyframe_bytes_done = 0
         self._keyframes_put = self._keyframes_done = 0
-        self._wake_at_bytes = self._wake_bytes
+        self.wake_at_bytes = self._wake_bytes
         self._is_busy = False
         self._wake = threading.Event()
 
     def put(self, item: bytes | TickOutput) -> None:
         """Put a frame or the output of a tick; waits while there is no room. Raises as wait_until does."""
-        self._items.append(item)
-        self._put_bytes += len(item)
-        if self._put_bytes > self._wake_at_bytes:
-            self.wake()
-            if self.waiting_bytes - len(item) > WAITING_BYTES_MAX:  # The item itself may be large: see make_room.
-                self._wait_until(lambda: self.waiting_bytes <= WAITING_BYTES_MAX // 2)
+        self.items.append(item)
+        self.put_bytes += len(item)
+        if self.put_bytes > self.wake_at_bytes:
+            self.make_room(len(item))
+
+    def make_room(self, size_bytes: int) -> None:
+        """Wake the writer, and wait while there is no room. size_bytes: of the item that was put last, which may be large."""
+        self.wake()
+        if self.waiting_bytes - size_bytes > WAITING_BYTES_MAX:  # See KeyframePolicy for large ones.
+            self._wait_until(lambda: self.waiting_bytes <= WAITING_BYTES_MAX // 2)
 
     def put_keyframe(self, job: KeyframeJob) -> None:
         """Put a keyframe, for which there is room. Wakes the writer if a new file begins with it, or if much waits."""
         self._keyframe_bytes_put += job.size_bytes
         self._keyframes_put += 1
-        self._items.append(job)
+        self.items.append(job)
         if job.rotate or self._keyframe_bytes > KEYFRAME_BYTES_MAX // 4:
             self.wake()
 
@@ -73,25 +82,25 @@ class HandoffQueue:
 
     def wake(self) -> None:
         """Wake the writer's thread."""
-        self._wake_at_bytes = self._put_bytes + self._wake_bytes
+        self.wake_at_bytes = self.put_bytes + self._wake_bytes
         self._wake.set()
 
     @property
     def waiting_bytes(self) -> int:
         """Size of the frames and outputs that were put and are not in blocks yet."""
-        return self._put_bytes - self._taken_bytes
+        return self.put_bytes - self._taken_bytes
 
     @property
     def is_done(self) -> bool:
         """True if everything that was put has been processed."""
-        return not self._items and not self._is_busy
+        return not self.items and not self._is_busy
 
     # --- called by the thread that takes
 
     def take(self) -> list[Item]:
         """Take everything that waits now. Does not repeat until the queue is empty: the writer must check its clocks."""
         self._is_busy = True
-        return [self._items.popleft() for _ in range(len(self._items))]
+        return [self.items.popleft() for _ in range(len(self.items))]
 
     def count_taken(self, size_bytes: int) -> None:
         """Note that this many taken bytes are in blocks, or dropped."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import struct
 import time
+from collections.abc import Callable
 
 import google_crc32c
 
@@ -36,10 +37,15 @@ RETRY_S = 1.0  # From a refusal to the next attempt to make a journal, or larger
 _U32 = struct.Struct("<I")
 _pack_u32 = _U32.pack_into
 _extend_crc = google_crc32c.extend
-_SMALL_BYTES = 128  # Of a frame: those up to this size are stored with their checksum by one call.
-_pack_records = [struct.Struct(f"<I{size}s").pack_into for size in range(_SMALL_BYTES)]
+_SMALL_BYTES = 1 << 12  # Of a frame: smaller ones are stored with their checksum by one call.
+_pack_records: list[Callable[..., None] | None] = [None] * _SMALL_BYTES  # Made for each size that comes.
 _TICK = struct.Struct(">Q")
 _TICK_OFFSET = 2  # Of the tick in an encoded frame, after the type bytes of the array and of the integer.
+
+
+def _make_pack(size: int) -> Callable[..., None]:
+    pack = _pack_records[size] = struct.Struct(f"<I{size}s").pack_into
+    return pack
 
 
 class Journal:
@@ -75,7 +81,8 @@ class Journal:
             end = place + RECORD_HEAD_BYTES + size
         memory = self._memory
         if size < _SMALL_BYTES:
-            _pack_records[size](memory, place + 4, _extend_crc(self._salt, frame), frame)
+            pack = _pack_records[size] or _make_pack(size)
+            pack(memory, place + 4, _extend_crc(self._salt, frame), frame)
         else:
             memory[place + RECORD_HEAD_BYTES : end] = frame
             _pack_u32(memory, place + 4, _extend_crc(self._salt, frame))

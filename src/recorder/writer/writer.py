@@ -44,7 +44,8 @@ class Writer(TapeWrites):
         signal: True if there is an error or a notice for the caller.
         written_tick: the last tick whose frame is in the file.
         buffers: memory for keyframes.
-        put_frame, wake: methods of the HandoffQueue; put_frame raises WriterFailedError.
+        handoff: the queue to the thread.
+        put_frame, wake: its methods; put_frame raises WriterFailedError.
         needs_full: the next keyframe must be full and come at once, since frames or a full keyframe were dropped.
         failing: True while the disk refuses.
         seals: True if close has been called.
@@ -65,8 +66,8 @@ class Writer(TapeWrites):
         self._path = path
         self._settings = options
         self._cut_by_time = not options.deterministic
-        self._handoff = HandoffQueue(self.wait_until, options.split_bytes)
-        self.put_frame, self.wake = self._handoff.put, self._handoff.wake
+        self.handoff = HandoffQueue(self.wait_until, options.split_bytes)
+        self.put_frame, self.wake = self.handoff.put, self.handoff.wake
         self._wait_s, self.buffers = 0.0, BufferPool()
         # The thread's own:
         self._waiting = WaitingTicks(first_tick)
@@ -96,20 +97,20 @@ class Writer(TapeWrites):
         self.raise_error()
         if job.is_full:
             self.needs_full = False
-        self._handoff.put_keyframe(job)
+        self.handoff.put_keyframe(job)
 
     def has_room_for_keyframe(self, *, wait: bool) -> bool:
         """Return True if a keyframe may be put now. With wait, wait until it may. Raises WriterFailedError."""
         if wait:
-            self.wait_until(self._handoff.has_room_for_keyframe)
-        return self._handoff.has_room_for_keyframe()
+            self.wait_until(self.handoff.has_room_for_keyframe)
+        return self.handoff.has_room_for_keyframe()
 
     def wait_for_changes(self, *, keyframes: bool) -> None:
         """Wait while much of what the ticks have changed waits. Raises WriterFailedError.
 
         keyframes: wait until all keyframes are encoded, too: nothing of them is in use then.
         """
-        is_idle = self._handoff.is_nearly_empty if not keyframes else self._handoff.has_little
+        is_idle = self.handoff.is_nearly_empty if not keyframes else self.handoff.has_little
         if not is_idle():
             self.wait_until(is_idle)
 
@@ -174,7 +175,7 @@ class Writer(TapeWrites):
             full_count=self._keyframes.full_count,
             delta_count=self._keyframes.delta_count,
             dropped=list(self._dropped.ranges),
-            waiting_bytes=self._handoff.waiting_bytes,
+            waiting_bytes=self.handoff.waiting_bytes,
             sync_count=self._log.sync_count,
             sync_s_max=self._log.sync_s_max,
             wait_s=self._wait_s,
@@ -230,7 +231,7 @@ class Writer(TapeWrites):
         """Process everything in the queue, and write what is due; return False when the thread has stopped."""
         stopping = self._stopping  # Read before the queue: items that were put before stop() are taken below.
         flushes = [self._flushes.popleft() for _ in range(len(self._flushes))]
-        for kind, items in itertools.groupby(self._handoff.take(), type):
+        for kind, items in itertools.groupby(self.handoff.take(), type):
             if kind is bytes:
                 self._take_frames(cast("list[bytes]", list(items)))
                 continue
@@ -238,7 +239,7 @@ class Writer(TapeWrites):
                 if isinstance(item, KeyframeJob):
                     self._cut_frames()
                     self._take_keyframe(item)
-                    self._handoff.count_keyframe(item)  # Its memory was in use until now.
+                    self.handoff.count_keyframe(item)  # Its memory was in use until now.
                     self.deltas_are_worn = self._keyframes.is_worn
                 elif isinstance(item, TickOutput):
                     self._take_output(item)
@@ -257,7 +258,7 @@ class Writer(TapeWrites):
         if stopping:
             self._finish()
         else:
-            self._handoff.rest()
+            self.handoff.rest()
         return not stopping
 
     # --- frames and keyframes
@@ -266,7 +267,7 @@ class Writer(TapeWrites):
         """Take frames of ticks without other output: many at once, since each line here may delay the simulation."""
         while frames:
             left = self._waiting.take_frames(frames)
-            self._handoff.count_taken(sum(map(len, frames[: len(frames) - len(left)])))
+            self.handoff.count_taken(sum(map(len, frames[: len(frames) - len(left)])))
             if left:
                 self._cut_frames()
             frames = left
@@ -274,7 +275,7 @@ class Writer(TapeWrites):
     def _take_output(self, item: TickOutput) -> None:
         size_bytes = len(item)
         if not item.frame:
-            self._handoff.count_taken(size_bytes)
+            self.handoff.count_taken(size_bytes)
             for group in self._waiting.take_start(item):
                 self._put(group)
             return
@@ -283,7 +284,7 @@ class Writer(TapeWrites):
         self._waiting.take(item)
         if self._waiting.is_full:
             self._cut_frames()
-        self._handoff.count_taken(size_bytes)  # Many changes are written now, and their memory is free.
+        self.handoff.count_taken(size_bytes)  # Many changes are written now, and their memory is free.
 
     def _cut_frames(self) -> None:
         if not self._waiting:

@@ -7,8 +7,9 @@ keeps those of closed forks. The steps of a fork do not save the state: that is 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, cast
 
+from replayer.playback.subject_type import SubjectT
 from sim.closed_on_exit import ClosedOnExit
 from sim.kernel.hooks import HasAdapter, SkipsCapture, hook
 from sim.kernel.simulation import ArenaOfSaved, Simulation, capture, inner_of, restore, subject_of
@@ -100,7 +101,7 @@ class SimulationPool:
         self._subjects[id(subject)] = subject
 
 
-class Fork(ClosedOnExit):
+class Fork(ClosedOnExit, Generic[SubjectT]):
     """A simulation on its own way from a tick of a run; a context manager.
 
     Step it with ``step``, in the form of the recorded inputs, or use its ``subject`` as your program does. The run and
@@ -143,9 +144,9 @@ class Fork(ClosedOnExit):
         return self.start_tick + self.steps
 
     @property
-    def subject(self) -> Any:
+    def subject(self) -> SubjectT:
         """The object to step and change: the environment, the game, the model, or your simulation."""
-        return subject_of(self._open())
+        return cast("SubjectT", subject_of(self._open()))
 
     def step(self, inputs: Any = None) -> Any:
         """Make a step; return what the simulation's step returned, and raise what it raises.
@@ -179,7 +180,7 @@ class Fork(ClosedOnExit):
         """A copy of the present state."""
         return self.state.snapshot()
 
-    def fork(self) -> Fork:
+    def fork(self) -> Fork[SubjectT]:
         """A further fork, from the present state."""
         return Fork(self._pool, self.snapshot(), self.tick, saves_each_step=self._saves_each_step)
 

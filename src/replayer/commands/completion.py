@@ -22,4 +22,6 @@ def completion(shell: Literal["bash", "zsh", "fish"], /) -> None:
         The shell that the script is for.
     """
     script = replayer.commands.main.load([]).generate_completion(prog_name="replay", shell=shell)
+    if shell == "zsh":  # Read by eval, its first line, #compdef, is a comment.
+        script += "\n(( $+functions[compdef] )) && compdef _cyclopts_replay replay"
     sys.stdout.write(f"{script}\n")  # As it is: it is for a shell.

@@ -312,7 +312,7 @@ def _print(extraction: Extraction, paths: Sequence[Location], sim: str | None, *
 def _print_desync_hint(extraction: Extraction, paths: Sequence[Location], sim: str | None) -> None:
     """Print what the first tape with a desync tells of its cause, and the command that looks for it."""
     desync = next((missing for missing in extraction.manifest["missing"] if missing["is_desync"]), None)
-    path = next((path for path in paths if desync is not None and path.name == desync["tape"]), None)
+    path = next((path for path in paths if desync is not None and str(path) == desync["tape"]), None)
     if desync is None or path is None:
         return
     seen = _seen_between_steps(path, desync["first_tick"])

@@ -209,13 +209,14 @@ def _layers_of(cursor: ViewCursor, path: Location, names: list[str] | None, show
     return tuple(names or known[:shown_max])
 
 
-def _points_of(cursor: ViewCursor, hidden: list[str] | None) -> tuple[int, ...]:
+def _points_of(cursor: ViewCursor, hidden: list[str] | None) -> dict[int, str]:
+    """The kinds of points that are drawn, names by numbers. Raises UsageError for a hidden kind that the tape lacks."""
     known = cursor.shown.point_kinds
     for name in hidden or ():
         if name not in known:
             kinds = f"the kinds are {', '.join(map(page_text, known))}" if known else "this tape has none"
             raise UsageError(f"no points {page_text(name)!r}; {kinds}")
-    return tuple(number for number, name in enumerate(known) if name not in (hidden or ()))
+    return {number: name for number, name in enumerate(known) if name not in (hidden or ())}
 
 
 def _caption(path: Location) -> str:

@@ -56,9 +56,11 @@ def _told(found: dict[str, Any], outside: OutsideNote, *, is_known: bool) -> Tes
     if found["different"]:
         texts = [f"changed since the recording, or new: {_names(found['different'])}"]
     elif found["gone"]:
-        texts = [f"removed since the recording: {counted(found['gone'], 'definition')}, of which the tape has no names"]
+        texts = [f"removed since the recording: {counted(found['gone'], 'function')}, of which the tape has no names"]
     else:
-        texts = [f"{_EQUAL}: {found['compared']:,} functions and constants of the recorded class's modules"]
+        count = 0 if found["values"] else found["compared_values"]
+        and_values = f" and {counted(count, 'value')}" if count else ""
+        texts = [f"{_EQUAL}: {counted(found['compared'], 'function')}{and_values} of the recorded class's modules"]
     if found["values"]:
         texts.append(f"values other than when the recording began, or new: {_names(found['values'])}")
     if outside.replaced:

@@ -25,7 +25,7 @@ import numpy as np
 from recorder.ambient.outside.dated_class import dated_class
 from recorder.ambient.outside.outside_read import CLOCK, CONTACT, ENTROPY, GENERATOR, IDENTITY, NUMBER, THREADS
 from recorder.ambient.outside.read_functions import CLOCKS
-from recorder.ambient.outside.unseeded import SHARED_SEED, seed_alike
+from recorder.processes.seeds.unseeded import SHARED_SEED, seed_alike
 from replayer.desync.ordered_threads import order_threads
 
 # A clock goes on by a microsecond each time it is asked, and faster the more it was: a wait for it comes to an end.

@@ -18,12 +18,19 @@ if TYPE_CHECKING:
     from replayer.search.matches import Condition, Finder, Matches
 
 
+# Methods of a Timeline for the other modules of this package; the tab key does not offer them.
+FOR_THIS_PACKAGE = frozenset({"absolute_tick", "another_simulation", "counted_cursor", "finder", "holder_of"})
+
+
 class AskedTimeline:
     """The questions of a Timeline; the attributes below are the Timeline's."""
 
     tape: Tape
     _world: Factory | None
     _lookup: TapeLookup | None = None
+
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if name not in FOR_THIS_PACKAGE]
 
     def absolute_tick(self, tick: int) -> int:
         """See Timeline."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Generic, Unpack
 
 from recorder.errors import CorruptError, TornError
 from recorder.format.recording.recording import Recording
 from replayer.playback.cursor import Cursor
 from replayer.playback.make_simulation import Factory, make_stepping
+from replayer.playback.subject_type import SubjectT
 from replayer.tape.tape import Tape
 from sim.kernel.simulation import subject_of
 from sim.kernel.state import Snapshot
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from replayer.branches.fork import Fork, SimulationPool
 
 
-class BranchedTimeline:
+class BranchedTimeline(Generic[SubjectT]):
     """The other ways of a Timeline; the attributes below are the Timeline's."""
 
     tape: Tape
@@ -47,7 +48,7 @@ class BranchedTimeline:
         """See Timeline."""
         raise NotImplementedError
 
-    def holder_of(self, tick: int) -> BranchedTimeline:
+    def holder_of(self, tick: int) -> BranchedTimeline[SubjectT]:
         """See Timeline."""
         raise NotImplementedError
 
@@ -86,7 +87,7 @@ class BranchedTimeline:
             plan = BranchPlan(world=chosen, config=config, edit=edit, standalone=standalone, options=options)
             return begin_branch(self.tape, tick, self._state_at(tick), path, plan)
 
-    def fork(self, at: int | None = None, *, saves_each_step: bool = False) -> Fork:
+    def fork(self, at: int | None = None, *, saves_each_step: bool = False) -> Fork[SubjectT]:
         """Leave the run at a tick in memory, for a search or a trial; neither the run nor the timeline is touched.
 
         at: the tick, by default that of the last seek; negative ticks count from the end. saves_each_step: take the state

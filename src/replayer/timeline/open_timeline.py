@@ -3,16 +3,40 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from typing import Any, overload
 
 from recorder.errors import IncompleteTapeWarning
 from replayer.playback.make_simulation import Factory
 from replayer.playback.near_states import NEAR_BYTES_MAX, NearStates
+from replayer.playback.subject_type import SubjectT
 from replayer.tape.completeness import incomplete_text
 from replayer.tape.tape import Mode
 from replayer.timeline.timeline import Timeline
+from sim.kernel.hooks import HasAdapter
 from sim.user_warning import warn_user
 
 
+@overload
+def open_timeline(
+    path: str | os.PathLike[str],
+    world: Callable[[], HasAdapter] | None = None,  # Its subject is what the adapter wraps: of any type.
+    *,
+    dump_folder: str | os.PathLike[str] | None = None,
+    mode: Mode = "salvage",
+    memory_bytes: int | None = None,
+    near_bytes: int = NEAR_BYTES_MAX,
+) -> Timeline[Any]: ...
+@overload
+def open_timeline(
+    path: str | os.PathLike[str],
+    world: Callable[[], SubjectT],
+    *,
+    dump_folder: str | os.PathLike[str] | None = None,
+    mode: Mode = "salvage",
+    memory_bytes: int | None = None,
+    near_bytes: int = NEAR_BYTES_MAX,
+) -> Timeline[SubjectT]: ...
 def open_timeline(
     path: str | os.PathLike[str],
     world: Factory | None = None,
@@ -21,11 +45,20 @@ def open_timeline(
     mode: Mode = "salvage",
     memory_bytes: int | None = None,
     near_bytes: int = NEAR_BYTES_MAX,
-) -> Timeline:
-    """Open a tape to go to its ticks, see Timeline for the parameters and errors.
+) -> Timeline[Any]:
+    """Open a tape to go to its ticks: a Timeline, which is a context manager.
+
+    path: the tape, a path or a URL. world: makes the simulation, called without arguments: your class, or a function
+    that returns an object like the recorded one; not needed for a registered world. dump_folder: for the dumps of
+    desyncs; None writes none. mode: "salvage" reads all that is intact of a damaged tape, "prefix" what comes before
+    the damage, "strict" refuses it. memory_bytes: for one state; None allows a quarter of the memory of this process.
+    near_bytes: for states near the last seek, all together.
 
     A tape that was cut off, is damaged or lacks ticks is opened with what is whole of it, and one IncompleteTapeWarning
     says what that is. A tape that is being recorded at the moment gives none.
+
+    Raises OSError if the file cannot be opened, UnreadableError if it is not a tape, UnsupportedVersionError if a newer
+    program wrote it, CorruptError for damage in mode "strict". The first seek raises what a wrong world causes.
 
     Examples:
         >>> run = replayer.open("run.tape", world=Walkers)

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, cast, overload
 
 import attrs
 
@@ -28,6 +28,7 @@ from replayer.html_renderers import RenderedAsHtml
 from replayer.playback.cursor import Arrival, Cancelled, Cursor, MismatchError, Progress
 from replayer.playback.make_simulation import Factory, make_simulation
 from replayer.playback.near_states import NEAR_BYTES_MAX
+from replayer.playback.subject_type import SubjectT
 from replayer.tape.environment_calls import EnvironmentCall, call_at
 from replayer.tape.episodes import Episode, find_episodes
 from replayer.tape.tape import Mode, Tape
@@ -64,7 +65,7 @@ class SeekReport(RenderedAsHtml):
     applied_ticks: int = 0
 
 
-class Timeline(AskedTimeline, BranchedTimeline, RenderedAsHtml, ShownAsPage, ClosedOnExit):
+class Timeline(AskedTimeline, BranchedTimeline[SubjectT], RenderedAsHtml, ShownAsPage, ClosedOnExit):
     """A recording with access to the state of every tick; a context manager.
 
     ``run[tick]`` is the Snapshot at a tick, ``run[a:b:c]`` a lazy sequence of snapshots; negative ticks count from the
@@ -93,7 +94,7 @@ class Timeline(AskedTimeline, BranchedTimeline, RenderedAsHtml, ShownAsPage, Clo
         self._world = world
         self._options: dict[str, Any] = {"dump_folder": dump_folder, "mode": mode, "memory_bytes": memory_bytes}
         self._options["near_bytes"] = self._near_bytes = near_bytes
-        self._parent: Timeline | None = None  # Of a branch, once a tick before its first one was asked for.
+        self._parent: Timeline[SubjectT] | None = None  # Of a branch, once a tick before its first one was asked for.
         self._is_in_parent = False  # The last seek went there.
         self._dump_folder = None if dump_folder is None else Path(dump_folder)
         self._cursor: Cursor | None = None
@@ -137,13 +138,13 @@ class Timeline(AskedTimeline, BranchedTimeline, RenderedAsHtml, ShownAsPage, Clo
         return self.tape.last_tick
 
     @property
-    def subject(self) -> Any:
+    def subject(self) -> SubjectT:
         """The recorded object, in the state of ``tick``: the environment, the object, the model, or your simulation.
 
         Do with it what you like: that does not move the timeline, and the next seek restores it. Raises ValueError
         before the first seek.
         """
-        return subject_of(self._handed_out())
+        return cast("SubjectT", subject_of(self._handed_out()))
 
     @property
     def simulation(self) -> Any:
@@ -277,7 +278,7 @@ class Timeline(AskedTimeline, BranchedTimeline, RenderedAsHtml, ShownAsPage, Clo
             self._go(self._reader, target)
             return self._reader.state.snapshot()
 
-    def holder_of(self, tick: int) -> Timeline:
+    def holder_of(self, tick: int) -> Timeline[SubjectT]:
         """The timeline that holds a tick: this one, or that of the parent for a tick before the first one of a branch.
 
         Raises MissingTickError if the parent is missing or was changed.

@@ -69,6 +69,11 @@ class PlainEncoder:
         False if there were tuples or NumPy numbers: one of them may be the key of a dict. An array cannot be one.
         """
         self._special = self.reorders = False
+        kind = type(value)
+        if kind is _ndarray or kind is dict:
+            arrays = _encode_arrays(value)
+            if arrays is not None:
+                return arrays, True  # No timestamp can be among them.
         encoded: bytes = self._packer.pack(value)
         place = encoded.find(TIMESTAMP_TYPE)
         if place >= 0 and _may_be_timestamp(encoded, place):
@@ -158,7 +163,35 @@ def _encode_array(array: np.ndarray[Any, Any]) -> bytes:
     return _head(text, array.shape) + array.tobytes()
 
 
+def _encode_arrays(value: Any) -> bytes | None:
+    """An array, or a dict of a few, that is written as it lies in memory, in one copy; None for anything else.
+
+    Actions are often such arrays. msgpack calls Python for each, and copies it four times.
+    """
+    if type(value) is _ndarray:
+        head = _before_memory(value.dtype, value.shape)
+        return head + value.tobytes() if head is not None and value.flags.c_contiguous else None
+    if not 0 < len(value) <= _SMALL_MAP_MAX:
+        return None
+    parts: list[Any] = [_SMALL_MAPS[len(value)]]
+    for key, one in value.items():
+        if type(one) is not _ndarray or type(key) is not str:
+            return None
+        head = _before_memory(one.dtype, one.shape, key)
+        if head is None:
+            return None
+        parts += (head, one)
+    try:
+        return _join(parts)
+    except (TypeError, ValueError, BufferError):
+        return None  # One is not in C order.
+
+
 _ndarray, _ExtType = np.ndarray, msgpack.ExtType  # Each look into a module counts here.
+_join = b"".join
+_SMALL_MAP_MAX = 15  # In MessagePack.
+_SMALL_MAPS = [bytes([0x80 | size]) for size in range(_SMALL_MAP_MAX + 1)]
+_HEADED_BYTES_MAX = 1 << 16  # An array whose head is made from one of its size.
 _new_tuple = tuple.__new__  # msgpack checks the two parts of an ExtType in Python, which takes longer than all else.
 _SMALL_INT_MAX, _NIL = 0x7F, 0xC0  # In MessagePack.
 
@@ -175,6 +208,20 @@ def _head_as_it_is(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes | None
     """_head for an array in C order; None if it is refused, converted or not sure to be decoded."""
     is_plain = dtype.kind in _KINDS and dtype.str[0] in "<|" and len(shape) <= _AXES_MAX
     return _head(dtype.str, shape) if is_plain else None
+
+
+@functools.lru_cache(256)
+def _before_memory(dtype: np.dtype[Any], shape: tuple[int, ...], key: str | None = None) -> bytes | None:
+    """All that is before the bytes of an array in C order; None if it is large, refused or not sure to be decoded.
+
+    key: of the array in a dict, which is before that.
+    """
+    head, size = _head_as_it_is(dtype, shape), math.prod(shape) * dtype.itemsize
+    if head is None or size > _HEADED_BYTES_MAX:
+        return None
+    extension: bytes = msgpack.packb(msgpack.ExtType(ARRAY_EXTENSION, head + bytes(size)))
+    encoded_key: bytes = b"" if key is None else msgpack.packb(key)
+    return encoded_key + extension[: len(extension) - size]
 
 
 def make_unpacker(data: bytes) -> msgpack.Unpacker:

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sim.kernel.hashing import field_memory, hash_arena, hash_bytes, hash_field, hash_fields
-from sim.kernel.marks import ChangeMarks, MarkListener, comparable, row_numbers
+from sim.kernel.marks import MANY_ROWS, ROW_NUMBERS, ChangeMarks, MarkListener, QuickMarks, comparable, row_numbers
 from sim.kernel.schema import ALIGNMENT_BYTES, COUNTS_FIELD, Blob, Field, Layout, Schema, Slot, make_layout
 from sim.near_names import did_you_mean
 
@@ -27,7 +27,6 @@ MARKED_AT_ONCE = 1 << 20  # Rows of a slice.
 
 Array = npt.NDArray[Any]
 Bytes = npt.NDArray[np.uint8]
-ROW_NUMBERS = np.dtype(np.int64)
 
 
 def make_arena(size_bytes: int) -> Bytes:
@@ -238,7 +237,8 @@ class State:
         """
         if type(rows) is np.ndarray and rows.dtype is ROW_NUMBERS:
             ready = self._ready_masks.get(name)
-            if ready is not None:  # As below, without the calls: they take longer than the store.
+            if ready is not None and (len(rows) < MANY_ROWS or name not in self._one_flag):
+                # As below, without the calls: they take longer than the store.
                 for mask, marked in ready:
                     mask[rows] = True
                     marked.add(name)
@@ -246,6 +246,8 @@ class State:
         slot = self.layout.slots.get(name) or _find_slot(self.layout, name)
         if self._marks and rows is not None:
             count = int(self._counts[self._owned[name]]) if slot.owner else slot.row_count
+            if type(rows) is np.ndarray and self._quick_marks.mark(name, rows, count):
+                return
             if type(rows) is slice and len(chosen := range(*rows.indices(count))) > MARKED_AT_ONCE:
                 for begin in range(0, len(chosen), MARKED_AT_ONCE):  # Numbers of all may take more than the rows.
                     part = chosen[begin : begin + MARKED_AT_ONCE]
@@ -366,9 +368,9 @@ class State:
 
     # --- tracking changes
 
-    def attach_marks(self) -> ChangeMarks:
-        """Make change masks for one consumer; from now on they receive every mark."""
-        marks = ChangeMarks(self.layout)
+    def attach_marks(self, *, lists_narrow: bool = True) -> ChangeMarks:
+        """Make change masks for one consumer; from now on they receive every mark. lists_narrow: see ChangeMarks."""
+        marks = ChangeMarks(self.layout, lists_narrow=lists_narrow)
         self.attach(marks)
         return marks
 
@@ -383,11 +385,9 @@ class State:
         self._note_masks()
 
     def _note_masks(self) -> None:
-        """Note the masks that mark may write itself: of fields in no table, which take negative numbers as they are."""
-        masks = [one for one in self._marks if type(one) is ChangeMarks]
-        is_usual = len(masks) == len(self._marks)
-        names = [name for name, slot in self.layout.slots.items() if is_usual and not slot.owner]
-        self._ready_masks = {name: [one.mask_of(name) for one in masks] for name in names}
+        """Note which marks are quick to set."""
+        self._quick_marks = QuickMarks(self._marks, self.layout)
+        self._ready_masks, self._one_flag = self._quick_marks.ready_masks, self._quick_marks.one_flag
 
 
 def _find_slot(layout: Layout, name: str) -> Slot:

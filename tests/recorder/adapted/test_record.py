@@ -75,7 +75,7 @@ def test_a_kill_loses_no_step_that_returned(tmp_path: Path) -> None:
 USE = """
 from typing import reveal_type
 
-import recorder
+import recorder, replayer
 from game import Game
 
 game = recorder.record(Game(), "run.tape", step="advance", durability="none", quiet=True)
@@ -85,6 +85,14 @@ with recorder.tape_of(game) as tape:
     reveal_type(tape)
     game.seed = 3
     game.advance(1)
+run = replayer.open("run.tape", world=Game)
+reveal_type(run.subject)
+with run.fork() as fork:
+    reveal_type(fork.fork().subject)
+reveal_type(replayer.open("run.tape").subject)
+def length_of(timeline: replayer.Timeline) -> int:
+    return len(timeline)
+print(length_of(run))
 """
 EXPECTED = [
     'use.py:8: note: Revealed type is "game.Game"',
@@ -92,6 +100,9 @@ EXPECTED = [
     'use.py:11: note: Revealed type is "recorder.session.recorder.Recorder"',
     'use.py:12: error: "Game" has no attribute "seed"  [attr-defined]',
     'use.py:13: error: Argument 1 to "advance" of "Game" has incompatible type "int"; expected "str"  [arg-type]',
+    'use.py:15: note: Revealed type is "game.Game"',
+    'use.py:17: note: Revealed type is "game.Game"',
+    'use.py:18: note: Revealed type is "Any"',
 ]
 
 

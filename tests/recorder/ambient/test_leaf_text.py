@@ -31,6 +31,12 @@ def leaf(array: np.ndarray[Any, Any]) -> tuple[Any, ...]:
         (leaf(PAIR), leaf(OTHER), "[1] differs; 1 of 2 elements differ"),
         (("<f8", (3,), 5), ("<f8", (3,), 6), "array of 3 <f8 in both, with different contents"),
         (("dict", ("a", "b"), (1, 2)), ("dict", ("a", "b"), (1, 3)), "['b'] 2 in the live run, 3 for the copy"),
+        (("dict", ("U", "U"), (6, 6)), ("dict", ("U", "U"), (8, 6)), "['U'] 6 in the live run, 8 for the copy"),
+        (
+            ("dict", ("U", "U", 1), (6, 7, 0)),
+            ("dict", (1, "U", "U"), (0, 7, 6)),
+            "3 entries in the live run, as many, which are not the same, for the copy",
+        ),
     ],
 )
 def test_the_difference_is_shown(ours: Any, theirs: Any, text: str) -> None:

@@ -55,7 +55,6 @@ class Saved:
 
 STEPS = (
     Recorder.step,
-    Recorder._step,
     Recorder._step_whole,
     Recorder._leave_half_done,
     is_another_under_way,

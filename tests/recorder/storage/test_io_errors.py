@@ -82,7 +82,7 @@ def run(files: MemoryFiles, monkeypatch: pytest.MonkeyPatch, **settings: Any) ->
             for tick in range(1, TICKS + 1):
                 tape.step(tick)
                 if tick % 10 == 0 and settings.get("on_error") != "raise":
-                    tape._writer.wait_until(lambda: tape._writer._handoff.is_done)  # Let the thread meet the failure.
+                    tape._writer.wait_until(lambda: tape._writer.handoff.is_done)  # Let the thread meet the failure.
             tape.close()
         except (OSError, WriterFailedError) as error:
             raised = error
@@ -224,7 +224,7 @@ def test_ticks_that_memory_cannot_hold_are_recorded_as_dropped(monkeypatch: pyte
                 tape.flush()
             tape.step(tick)
             if tick % 3 == 0:
-                tape._writer.wait_until(lambda: tape._writer._handoff.is_done)
+                tape._writer.wait_until(lambda: tape._writer.handoff.is_done)
         tape.close()
     assembled = read(files)
     assert assembled is not None

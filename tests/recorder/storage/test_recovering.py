@@ -67,7 +67,7 @@ def test_a_full_journal_does_not_wait_for_frames_that_are_lost(monkeypatch: pyte
     with pytest.raises(recorder.WriterFailedError):
         tape.flush()
     step_to(tape, 40)
-    wait_until(lambda: tape._writer._dropped.since is not None and tape._writer._handoff.is_done)
+    wait_until(lambda: tape._writer._dropped.since is not None and tape._writer.handoff.is_done)
     assert tape._journal._suspended
     files.recover()
     wait_until(lambda: not tape._writer.failing)
@@ -98,7 +98,7 @@ def test_a_refused_full_keyframe_is_made_up_for(monkeypatch: pytest.MonkeyPatch,
     assert len(files.segments) == 1
     refuse(files)
     step_to(tape, 20)  # The append of its frame fails, and then there is no room for the keyframe.
-    wait_until(lambda: tape._writer.failing and tape._writer._handoff.is_done)
+    wait_until(lambda: tape._writer.failing and tape._writer.handoff.is_done)
     files.recover()
     wait_until(lambda: not tape._writer.failing)
     assert tape.statistics().writer.dropped == []
@@ -177,14 +177,14 @@ def test_the_writers_error_is_reported_and_not_one_of_the_simulation(monkeypatch
     use_files(monkeypatch, files)
     tape = Recorder("memory", Walkers(), on_error="raise")
 
-    put_frame = tape._writer.put_frame
+    handoff = tape._writer.handoff
 
-    def fail(frame: bytes) -> None:
+    def fail(_: int) -> None:
         refuse(files)
-        put_frame(frame)
         tape._writer.wait_until(lambda: False)  # As while the queue is full.
 
-    monkeypatch.setattr(tape._writer, "put_frame", fail)
+    monkeypatch.setattr(handoff, "make_room", fail)
+    handoff.wake_at_bytes = 0
     for _ in range(3):
         with pytest.raises(recorder.WriterFailedError, match="ENOSPC"):
             tape.step([])

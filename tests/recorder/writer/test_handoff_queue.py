@@ -90,7 +90,7 @@ def test_when_too_much_waits_the_putter_does(monkeypatch: pytest.MonkeyPatch) ->
     def wait(condition: Callable[[], bool]) -> None:
         waited.append(queue.waiting_bytes)
         while not condition():
-            queue.count_taken(len(queue._items.popleft()))  # type: ignore[arg-type]
+            queue.count_taken(len(queue.items.popleft()))  # type: ignore[arg-type]
         waited.append(queue.waiting_bytes)
 
     queue = HandoffQueue(wait)

@@ -108,7 +108,7 @@ def test_a_late_thread_changes_no_byte(monkeypatch: pytest.MonkeyPatch) -> None:
     punctual, begin = files_without_failures(monkeypatch), Writer._run
 
     def begin_late(writer: Writer) -> None:
-        wait_until(lambda: bool(writer._handoff._items))
+        wait_until(lambda: bool(writer.handoff.items))
         begin(writer)
 
     monkeypatch.setattr(Writer, "_run", begin_late)

@@ -207,6 +207,29 @@ def test_a_desync_names_the_next_step_and_what_was_seen(
     json.loads(capsys.readouterr().out)
 
 
+def test_the_tape_with_the_desync_is_named_among_tapes_of_one_name(
+    path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first of two folders has an intact tape of the same file name."""
+    for scale, folder in ((2.0, "later"), (1.0, "first")):
+        Path(folder).mkdir()
+        monkeypatch.setitem(globals(), "SCALE", scale)
+        env = recorder.record(Lantern(), Path(folder) / path.name, quiet=True, trial_ms=0)
+        env.reset(seed=1)
+        for _ in range(5):
+            env.step(1)
+        env.close()
+    Path("later/run.tape").rename("run.tape")
+    sim = f"--sim {__name__}:Lantern"
+    for tapes in ("first/run.tape run.tape", "run.tape first/run.tape"):
+        name = tapes.replace(" ", "-").replace("/", "-")
+        assert run(replayer.commands.main.main, f"extract {tapes} -o out-{name} {sim}") == DIFFERS
+        assert capsys.readouterr().err.splitlines()[-1] == f"next: replay verify run.tape {sim}"
+    Path("run.tape").rename("later/run.tape")
+    assert run(replayer.commands.main.main, f"extract first/run.tape later/run.tape -o out {sim}") == DIFFERS
+    assert capsys.readouterr().err.splitlines()[-1] == f"next: replay verify later/run.tape {sim}"
+
+
 def test_appending_what_is_there_says_so(path: Path, capsys: Any) -> None:
     """Only then."""
     record(path, Walkers(4), [None] * 9)

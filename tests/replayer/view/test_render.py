@@ -117,12 +117,49 @@ def test_points_are_where_they_are(tape: Path, tmp_path: Path) -> None:
     assert render(tape, "--ticks", 41, "-o", with_frogs, *SIM) == 0
     assert render(tape, "--ticks", 41, "-o", without, "--hide", "frogs", *SIM) == 0
     with image.open(with_frogs) as one, image.open(without) as other:
-        pixels, plain = np.asarray(one), np.asarray(other)
+        bottom = 30 + HEIGHT * CELL  # Below the map there is the legend.
+        pixels, plain = np.asarray(one)[:bottom], np.asarray(other)[:bottom]
     rows, columns = np.nonzero((pixels != plain).any(axis=2))
     ringed = {((x - 10) // CELL, (y - 30) // CELL) for y, x in zip(rows.tolist(), columns.tolist(), strict=True)}
     state = pond_at(41).state
     assert ringed == set(zip(state["frogs.x"].tolist(), state["frogs.y"].tolist(), strict=True))
     assert (pixels[rows, columns] == (0xE6, 0x9F, 0x00)).all(axis=1).any()
+
+
+def below_the_map(path: Path, tmp_path: Path, sim: str, *arguments: object) -> np.ndarray:
+    """The pixels below the map of the rendered tick 1."""
+    output = tmp_path / "below.png"
+    assert render(path, "--ticks", 1, "-o", output, "--sim", sim, *arguments) == 0
+    with image.open(output) as picture:
+        return np.asarray(picture.convert("RGB"))[30 + 480 :]
+
+
+def test_points_have_a_legend(tmp_path: Path) -> None:
+    """Below the map: a ring in the colour of each kind that is drawn, and no line for a tape whose points are hidden."""
+    with recorder.record(Camp(), tmp_path / "camp.tape", trial_ms=0) as played:
+        played.step()
+    path, sim = tmp_path / "camp.tape", "viewed_worlds:Camp"
+    both = below_the_map(path, tmp_path, sim)
+    one = below_the_map(path, tmp_path, sim, "--hide", "soldiers")
+    none = below_the_map(path, tmp_path, sim, "--hide", "soldiers", "--hide", "scouts")
+    orange, blue = (0xE6, 0x9F, 0x00), (0x56, 0xB4, 0xE9)
+    assert [[(part == colour).all(axis=2).any() for colour in (orange, blue)] for part in (both, one, none)] == [
+        [True, True], [True, False], [False, False],
+    ]  # fmt: skip
+    assert len(both) == len(one) == len(none) + 20
+
+
+def test_a_long_legend_has_several_lines() -> None:
+    """Each entry fits into the room; the counts of a tick move nothing."""
+    from PIL import ImageFont
+
+    from replayer.view.drawing.point_legend import PointLegend
+
+    font = ImageFont.load_default(13)
+    legend = PointLegend({kind: f"kind of point number {kind}" for kind in range(6)}, {0: 12_345}, 4.0)
+    assert legend.height(font, 480) == 60
+    assert legend.height(font, 4800) == 20
+    assert PointLegend({}, {}, 4.0).height(font, 480) == 0
 
 
 def test_one_scale_for_all_ticks_or_each_its_own(tape: Path, tmp_path: Path) -> None:

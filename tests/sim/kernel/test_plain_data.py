@@ -275,3 +275,30 @@ def test_a_single_byte_is_decoded_as_msgpack_decodes_it(first: int) -> None:
     found = decode_plain(data)
     assert type(found) is type(expected)
     assert found == expected
+
+
+def packed(value: Any) -> bytes:
+    """As msgpack writes it, with an extension for each array."""
+
+    def extension_of(one: Any) -> msgpack.ExtType:
+        text = one.dtype.newbyteorder("<").str
+        return msgpack.ExtType(1, msgpack.packb([text, list(one.shape)]) + one.astype(text).tobytes())
+
+    made: bytes = msgpack.packb(value, default=extension_of)
+    return made
+
+
+@given(arrays, st.dictionaries(st.text(max_size=40), arrays, max_size=17), st.randoms(use_true_random=False))
+@settings(deadline=None, max_examples=150)
+@pytest.mark.seldom(0.3)
+def test_arrays_as_inputs_are_written_as_by_msgpack(array: Any, several: dict[str, Any], chance: Any) -> None:
+    """One alone, and dicts of them, in any order of memory and of any size."""
+    encoder = PlainEncoder()
+    for name, one in several.items():
+        several[name] = chance.choice((one, one.T, one[::-1] if one.ndim else one, np.tile(one, 300)))
+    for value in (array, array.T, np.tile(array, 3_000), several, {**several, "other": 1}, {**several, 3: array}):
+        encoded, is_sure = encoder.encode(value)
+        assert encoded == packed(value)
+        assert is_sure
+        order = [one for one in (value.values() if type(value) is dict else [value]) if type(one) is np.ndarray]
+        assert encoder.reorders is any(not one.flags.c_contiguous or one.dtype.str[0] == ">" for one in order)

@@ -45,6 +45,7 @@ from object_graphs.odd_classes import (
     knot,
     memory_of_two,
     ring,
+    shuffled,
     shuffled_set,
     two_of_one_source,
 )
@@ -169,6 +170,14 @@ EXACT: dict[str, Case] = {
         "s.held[1].clear(); s.held[2].clear(); s.held[0].x = 7; s.held[1][s.held[0]] = 2; s.held[2].add(s.held[0])",
         "s.held[1][Hashed(1)] = 3",
         seen="([key.x for key in s.held[1]], s.held[0] in s.held[1], s.held[0] in s.held[2])",
+    ),
+    "the order of sets of objects whose own method hashes numbers": case(
+        lambda: [shuffled(Hashed(n * 7 % 64) for n in range(40)), frozenset(Hashed(n * 5 % 32) for n in range(20)), []],
+        "s.held[2].append(s.held[0].pop()); s.held[0].add(Hashed(64))",
+        "s.held[0] |= {Hashed(n * 11 % 97 + 64) for n in range(30)}",
+        "[s.held[0].discard(one) for one in list(s.held[0])[::3]]; s.held[0].add(Hashed(8))",
+        seen="[[one.x for one in held] for held in s.held]",
+        walks=False,
     ),
     "partials as factories of defaultdicts": case(
         lambda: defaultdict(functools.partial(defaultdict, functools.partial(list)), {1: 2}),

@@ -224,6 +224,7 @@ SAID: dict[str, Case] = {
             ("list", lambda one: [one], "s.held = [s.held]"),
             ("tuple", lambda one: (one,), "s.held = (s.held,)"),
             ("dict", lambda one: {"k": one}, "s.held = {'k': s.held}"),
+            ("frozenset", lambda one: frozenset([one]), "s.held = frozenset([s.held])"),
         )
     },
     "100,000 keys": case(

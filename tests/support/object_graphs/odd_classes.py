@@ -6,6 +6,7 @@ import enum
 import itertools
 import random
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
@@ -232,10 +233,18 @@ def nested(depth: int, wrap: Any) -> Any:
 def depth_of(one: Any) -> int:
     """The depth of either, and the value inside."""
     depth = 0
-    while isinstance(one, Chain | list | tuple | dict):
-        one = one.inner if isinstance(one, Chain) else one["k"] if isinstance(one, dict) else one[0]
+    while isinstance(one, Chain | list | tuple | dict | frozenset):
+        one = one.inner if isinstance(one, Chain) else one["k"] if isinstance(one, dict) else next(iter(one))
         depth += 1
     return depth + (0 if one is None else one)
+
+
+def shuffled(elements: Iterable[Any]) -> set[Any]:
+    """A set from which half of the elements have gone and come back."""
+    made = set(elements)
+    gone = [made.pop() for _ in range(len(made) // 2)]
+    made.update(reversed(gone))
+    return made
 
 
 def shuffled_set() -> set[Any]:

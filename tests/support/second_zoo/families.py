@@ -52,4 +52,12 @@ FAMILIES = {
     "ninth_world": "clocks, chance, orders, threads, files, variables",
     "ninth_numba": "compiled with numba",
     "ninth_peers": "two peers",
+    "tenth_between": "changes between steps",
+    "tenth_code": "the code was edited",
+    "tenth_gym": "Gymnasium environments",
+    "tenth_load": "`save` and `load` with a mistake",
+    "tenth_memory": "memory outside of the object",
+    "tenth_numba": "compiled with numba",
+    "tenth_peers": "two peers",
+    "tenth_world": "arguments, time zone, chance, files, threads, orders, addresses",
 }

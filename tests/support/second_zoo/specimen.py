@@ -18,6 +18,7 @@ SIXTH = SECOND.with_name("sixth_zoo")
 SEVENTH = SECOND.with_name("seventh_zoo")
 EIGHTH = SECOND.with_name("eighth_zoo")
 NINTH = SECOND.with_name("ninth_zoo")
+TENTH = SECOND.with_name("tenth_zoo")
 MARKER = "# <- here"
 DEFAULT_TICKS, DEFAULT_KEYFRAMES = 40, 10
 ENV_ACTION = "tick * 7 % 5 % 2"

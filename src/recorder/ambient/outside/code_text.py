@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import inspect
 import sys
 import types
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +19,7 @@ ELEMENTS_MAX = 1000  # Of a table that is a plain value.
 ARRAY_BYTES_MAX = 1_000_000
 _PLAIN = (bool, int, float, str, bytes, type(None))
 _HAS_DOCSTRING = (
-    0x4000000  # A flag of code since Python 3.13; before, the first constant of a function is its docstring or None.
+    0x4000000  # A flag of code since Python 3.14; before, the first constant of a function is its docstring or None.
 )
 _NO_DOCSTRING = ("<lambda>", "<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
 
@@ -56,8 +58,8 @@ def _value_text(value: Any, left: list[int]) -> str:
     if kind in _PLAIN:
         return repr(value)
     if kind is np.ndarray and not value.dtype.hasobject and value.nbytes <= ARRAY_BYTES_MAX:
-        content = xxhash.xxh3_128_hexdigest(np.ascontiguousarray(value).data)
-        return f"array({value.dtype.descr}, {value.shape}, {content})"
+        content = xxhash.xxh3_128_hexdigest(value.tobytes())  # Dates have no buffer.
+        return f"array({value.dtype!r}, {value.shape}, {content})"
     if kind not in (list, tuple, dict, set, frozenset) or len(value) > left[0]:
         raise _NotPlainError
     if kind is dict:
@@ -66,26 +68,44 @@ def _value_text(value: Any, left: list[int]) -> str:
     return f"{kind.__name__}({sorted(texts) if kind in (set, frozenset) else texts})"
 
 
+def assignment_line(path: str, name: str) -> int | None:
+    """The first line of a file, as it is now, that gives a value to a qualified name, such as "Shop.tax"; None if none is found."""
+    try:
+        body = ast.parse(Path(path).read_text(encoding="utf-8", errors="replace")).body
+    except (OSError, SyntaxError, ValueError):
+        return None
+    *classes, key = name.split(".")
+    for one in classes:
+        body = next((node.body for node in body if isinstance(node, ast.ClassDef) and node.name == one), [])
+    for node in body:
+        targets = (
+            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        )
+        if any(isinstance(target, ast.Name) and target.id == key for target in targets):
+            return node.lineno
+    return None
+
+
 @functools.lru_cache(maxsize=4096)  # A process may begin many recordings.
 def _code_text(code: types.CodeType) -> str:
     constants = code.co_consts[1:] if _has_docstring(code) else code.co_consts
-    texts = [_code_text(one) if isinstance(one, types.CodeType) else _constant_text(one) for one in constants]
+    texts = [_code_text(one) if isinstance(one, types.CodeType) else constant_text(one) for one in constants]
     counts = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags & ~_HAS_DOCSTRING)
     names = (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
     return f"{code.co_code.hex()} {code.co_exceptiontable.hex()} {counts} {names} {texts}"
 
 
 def _has_docstring(code: types.CodeType) -> bool:
-    if sys.version_info >= (3, 13):
+    if sys.version_info >= (3, 14):
         return bool(code.co_flags & _HAS_DOCSTRING)
     is_function = code.co_flags & inspect.CO_OPTIMIZED and code.co_name not in _NO_DOCSTRING
     return bool(is_function and code.co_consts and isinstance(code.co_consts[0], str))
 
 
-def _constant_text(value: Any) -> str:
+def constant_text(value: Any) -> str:
     """A constant as text: the elements of a frozenset have no order that is the same in each process."""
     if isinstance(value, frozenset):
-        return f"frozenset({sorted(map(_constant_text, value))})"
+        return f"frozenset({sorted(map(constant_text, value))})"
     if isinstance(value, tuple):
-        return f"({', '.join(map(_constant_text, value))})"
+        return f"({', '.join(map(constant_text, value))})"
     return repr(value)

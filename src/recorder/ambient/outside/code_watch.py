@@ -6,11 +6,13 @@ it cannot tell. The watch looks at keyframes and at the end; a look takes some 0
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from recorder.ambient.outside.loaded_code import (
     DEFINITIONS_MAX,
+    CodeNote,
     Place,
     compare_code,
     decode_code_note,
@@ -26,42 +28,59 @@ from sim.replaced_code import own_code
 def watch_code(simulation: Any, meta: dict[str, Any], tick: int, earlier: Any = None) -> CodeWatch | None:
     """A watch of the code that META has a note of; None if it has none. Arguments: see CodeWatch."""
     note = meta.get(KEY, {}).get(CODE)
-    if note is None:
-        return None
-    try:
-        return CodeWatch(simulation, note, tick, earlier)
-    except Exception:  # noqa: BLE001 - whatever a module's objects raise when they are looked at: it stops no recording
-        return None
+    return None if note is None else CodeWatch(simulation, note, tick, earlier)
 
 
 class CodeWatch:
-    """The code around one simulation, as it was when its session began."""
+    """The code around one simulation, as it was when its session began.
+
+    An error of a look ends the watch, and nothing is known of the ticks since: the user did not ask for any.
+    """
 
     def __init__(self, simulation: Any, note: Any, tick: int, earlier: Any = None) -> None:
-        """note: on the code, from META. tick: of the state now. earlier: the outcome of the session before.
+        """note: on the code, from META. tick: of the state now.
 
-        Raises whatever the objects of a module raise when they are looked at.
+        earlier: the outcome of the session before, an empty one if it was not closed; None for the first session.
         """
         self._last, self._replaced = tick, list[list[Any]]()
-        self._unknown_before = 0 if earlier is None or earlier else tick
+        self._watched: list[_Watched] = []
+        self._has_failed = False
+        is_known = earlier is None or (isinstance(earlier, dict) and bool(earlier))  # No other outcome holds a note.
+        self._unknown_before = 0 if is_known else tick
         match earlier:
             case {"outside": {"replaced": list(replaced), "unknown_before": int(unknown)}}:
                 self._unknown_before, self._replaced = unknown, replaced
-        decoded = decode_code_note(note) if earlier is not None else None
-        compared = compare_code(decoded, simulation) if decoded is not None else None
+        self._try(lambda: self._begin(simulation, decode_code_note(note) if earlier is not None else None))
+
+    def _begin(self, simulation: Any, note: CodeNote | None) -> None:
+        """note: of the first session, for another one."""
+        compared = compare_code(note, simulation) if note is not None else None
         if compared is not None:  # The sessions before may have had other code.
-            self._note(compared.different, tick)
+            self._note(compared.different, self._last)
         watched = [_Watched(place) for place in places_of(simulation)]
         self._watched = [one for one in watched if one.is_code][:DEFINITIONS_MAX]
 
     def look(self, tick: int) -> None:
         """Note what was replaced since the last look, before the step to tick was over."""
+        self._try(lambda: self._look(tick))
+
+    def _look(self, tick: int) -> None:
         self._note([name for one in self._watched if (name := one.replaced_by()) is not None], tick)
         self._last = tick
+
+    def _try(self, work: Callable[[], None]) -> None:
+        if self._has_failed:
+            return
+        try:
+            work()
+        except Exception:  # noqa: BLE001 - whatever a module's objects raise when they are looked at: it stops no recording
+            self._has_failed = True
 
     def outcome(self, end: Any, tick: int) -> Any:
         """The end of a tape with what was replaced up to a tick; unchanged unless it is a mapping, and without anything to tell."""
         self.look(tick)
+        if self._has_failed:
+            self._unknown_before = tick
         if not isinstance(end, dict) or not (self._replaced or self._unknown_before):
             return end
         found: dict[str, Any] = {"replaced": self._replaced, "unknown_before": self._unknown_before}
@@ -93,9 +112,9 @@ class _Watched:
         return None if before is not None and before == self._text else self._shown()
 
     def _keep(self, value: Any) -> None:
-        found = [one for one in definitions_at(self._place, value) if not one.is_value]
-        self._text = next((one.content for one in found if isinstance(one.content, str)), None)
-        own = [one.content for one in found if one.content is not self._text]
+        found = list(definitions_at(self._place, value))
+        self._text = next((one.content for one in found if one.is_constant), None)
+        own = [one.content for one in found if not one.is_value]
         functions = [*functions_in(value), *own]  # Also one of another module, imported from there.
         self._value, self._functions = value, [(function, own_code(function)) for function in functions]
         self.is_code = bool(functions) or self._text is not None

@@ -1,22 +1,25 @@
-"""The user's code that a process has loaded: a digest of each function, method and constant around a simulation's class.
+"""The user's code that a process has loaded: a digest of each function and method around a simulation's class.
 
 A tape notes the digests. A reader that loads the same code can say so, and of other code, which functions it is. Bytecode
 differs between versions of Python, so it is compared within one only. Comments, lines and docstrings do not count.
-Other plain values of modules and classes, which a program may change while it runs, are noted apart.
+Plain values of modules and classes are noted apart: the same code gives another one where it asks the outside world, or
+where a program changes it while it runs.
 """
 
 from __future__ import annotations
 
 import sys
 import types
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import attrs
 import xxhash
 
-from recorder.ambient.outside.code_text import function_text, is_constant, value_text
+from recorder.ambient.outside.code_text import assignment_line, function_text, is_constant, value_text
+from recorder.ambient.outside.line_digests import LINE_BYTES, first_edited_line, line_digests
 from recorder.ambient.outside.reached_functions import reached_functions
 from recorder.ambient.roots import content_of, is_users
 from sim.kernel.class_names import module_of
@@ -26,6 +29,8 @@ from sim.replaced_code import own_code
 KEY = "code"  # In the note on the outside world.
 DIGEST_BYTES = 6  # Of a thousand other definitions, one has the digest of a changed one with a chance of 4e-12.
 DEFINITIONS_MAX = 1000  # In a note: META is repeated in each file of a tape.
+LINES_BYTES_MAX = 1 << 14  # Of the lines of all functions: of a game of 3,000 lines, some 6,000 bytes.
+_NAME_BYTES = 4
 _MODULES_MAX = 100
 _WRAPPING = ("gymnasium.", "pettingzoo.")
 _LIBRARY = ("sim", "recorder", "replayer")  # Their version is in the environment.
@@ -41,6 +46,7 @@ class Place:
         name: qualified, without the module.
         file: of the module.
         module: its name.
+        path: of its file, or its name.
     """
 
     holder: types.ModuleType | type
@@ -48,6 +54,7 @@ class Place:
     name: str
     file: str
     module: str
+    path: str
 
     def value(self) -> Any:
         """What stands there now; None if the name is gone."""
@@ -61,14 +68,21 @@ class Definition:
     Attributes:
         name: qualified.
         file: of the module.
-        content: a function, or the text of a constant or of another value.
-        is_value: a program may change it while it runs: it is neither a function nor a constant.
+        content: a function, or the text of a plain value.
+        path: of the file of the module, or its name.
+        is_constant: a plain value that is named like a constant and cannot change by itself.
     """
 
     name: str
     file: str
     content: Any
-    is_value: bool = False
+    path: str = ""
+    is_constant: bool = False
+
+    @property
+    def is_value(self) -> bool:
+        """True for a plain value, False for a function."""
+        return isinstance(self.content, str)
 
 
 @attrs.frozen
@@ -77,13 +91,15 @@ class CodeNote:
 
     Attributes:
         python: the version that compiled the code, with its level of optimization.
-        definitions: the digests of functions and constants.
-        values: those of other plain values.
+        definitions: the digests of functions.
+        values: those of plain values.
+        lines: by a digest of a function's name and its number of that name, the digests of its lines, joined.
     """
 
     python: str
     definitions: frozenset[bytes]
     values: frozenset[bytes]
+    lines: Mapping[bytes, bytes]
 
 
 @attrs.frozen
@@ -91,14 +107,16 @@ class CodeComparison:
     """Loaded code beside that of a note.
 
     Attributes:
-        compared: how many definitions there are.
+        compared: how many functions there are.
         different: those that the note does not have: changed since, or new; each as "Shop.step (shop.py:14)".
-        values: of other plain values, those that the note does not have, in the same form.
-        gone: how many definitions the note has, of which nothing is there now, changed or not.
+        compared_values: how many plain values there are.
+        values: those that the note does not have, in the same form.
+        gone: how many functions the note has, of which nothing is there now, changed or not.
     """
 
     compared: int
     different: list[str]
+    compared_values: int
     values: list[str]
     gone: int
 
@@ -106,14 +124,17 @@ class CodeComparison:
 def code_note(simulation: Any) -> dict[str, Any]:
     """The note on the code around a simulation's class, for META; empty for a class that is not the user's, or too much code."""
     try:
-        found = [(one.is_value, _digest(one)) for one in _definitions(simulation)]
+        named = list(_definitions(simulation))
+        found = [(one.is_value, _digest(one)) for one in named]
+        lines = b"".join(key + bytes((len(digests) // LINE_BYTES,)) + digests for key, digests in _lines_of(named))
     except Exception:  # noqa: BLE001 - whatever a module's objects raise when they are looked at: it stops no recording
         return {}
     definitions = {digest for is_value, digest in found if not is_value}
     values = {digest for is_value, digest in found if is_value}
     if not definitions or len(definitions) + len(values) > DEFINITIONS_MAX:
         return {}
-    return {KEY: {"python": _python(), "definitions": _joined(definitions), "values": _joined(values)}}
+    known = {"python": _python(), "definitions": _joined(definitions), "values": _joined(values)}
+    return {KEY: {**known, "lines": lines} if len(lines) <= LINES_BYTES_MAX else known}
 
 
 def decode_code_note(plain: Any) -> CodeNote | None:
@@ -122,7 +143,8 @@ def decode_code_note(plain: Any) -> CodeNote | None:
         case {"python": str(python), "definitions": bytes(definitions), "values": bytes(values)} if not (
             len(definitions) % DIGEST_BYTES or len(values) % DIGEST_BYTES
         ):
-            return CodeNote(python, _parted(definitions), _parted(values))
+            lines = plain.get("lines")
+            return CodeNote(python, _parted(definitions), _parted(values), _parted_lines(lines))
     return None
 
 
@@ -134,18 +156,51 @@ def compare_code(note: CodeNote, simulation: Any) -> CodeComparison | None:
     code = {_digest(one): one for one in named if not one.is_value}
     values = {_digest(one): one for one in named if one.is_value}
     new = [one for digest, one in code.items() if digest not in note.definitions]
+    edited = _edited_lines(named, note.lines)
     return CodeComparison(
         compared=sum(not one.is_value for one in named),
-        different=_shown_once(new),
-        values=_shown_once(one for digest, one in values.items() if digest not in note.values),
+        compared_values=sum(one.is_value for one in named),
+        different=list(dict.fromkeys(shown(one, edited.get(id(one))) for one in new)),
+        values=list(dict.fromkeys(shown(one) for digest, one in values.items() if digest not in note.values)),
         gone=max(
             0, len(note.definitions - code.keys()) - len(new)
         ),  # Of what has changed, the digest of before is gone, too.
     )
 
 
-def _shown_once(found: Iterable[Definition]) -> list[str]:
-    return list(dict.fromkeys(map(shown, found)))
+def _lines_of(named: Iterable[Definition]) -> Iterator[tuple[bytes, bytes]]:
+    """The name of each function as a digest, with its number among those of that name, and the digests of its lines, joined."""
+    for one, key in _numbered(named):
+        yield key, b"".join(digest for _, digest in line_digests(own_code(one.content)))
+
+
+def _numbered(named: Iterable[Definition]) -> Iterator[tuple[Definition, bytes]]:
+    numbers = Counter[str]()
+    for one in named:
+        if not one.is_value:
+            number = numbers[one.name]
+            numbers[one.name] += 1
+            yield one, xxhash.xxh3_64_digest(f"{one.name}\0{number}".encode("utf-8", "surrogatepass"))[:_NAME_BYTES]
+
+
+def _edited_lines(named: Iterable[Definition], noted: Mapping[bytes, bytes]) -> dict[int, int]:
+    """By id of the definition, the first line that was edited since the note, of those that the note has."""
+    edited = {}
+    for one, key in _numbered(named):
+        line = first_edited_line(noted[key], line_digests(own_code(one.content))) if key in noted else None
+        if line is not None:
+            edited[id(one)] = line
+    return edited
+
+
+def _parted_lines(joined: Any) -> dict[bytes, bytes]:
+    lines, place = dict[bytes, bytes](), 0
+    while type(joined) is bytes and place + _NAME_BYTES < len(joined):
+        start = place + _NAME_BYTES + 1
+        end = start + joined[start - 1] * LINE_BYTES
+        lines[joined[place : start - 1]] = joined[start:end]
+        place = end
+    return lines
 
 
 def _joined(digests: Iterable[bytes]) -> bytes:
@@ -168,7 +223,7 @@ def places_of(simulation: Any) -> Iterator[Place]:
     for name in waiting:  # It grows by the modules that these use.
         module = sys.modules[name]
         content = dict(vars(module))
-        yield from _places_in(module, content, name, "", Path(str(content.get("__file__") or name)).name)
+        yield from _places_in(module, content, name, "", str(content.get("__file__") or name))
         used = {_module_name(value) for value in content.values()}
         more = [one for one in sorted(used - seen) if _counts(one)]
         seen.update(more)
@@ -177,20 +232,20 @@ def places_of(simulation: Any) -> Iterator[Place]:
 
 
 def _places_in(
-    holder: types.ModuleType | type, content: dict[str, Any], module: str, path: str, file: str
+    holder: types.ModuleType | type, content: dict[str, Any], module: str, prefix: str, path: str
 ) -> Iterator[Place]:
     for key, value in content.items():
-        name = f"{path}{key}"
+        name = f"{prefix}{key}"
         if not issubclass(type(value), type):
-            yield Place(holder, key, name, file, module)
+            yield Place(holder, key, name, Path(path).name, module, path)
         elif value.__module__ == module and value.__qualname__ == name:
-            yield from _places_in(value, dict(vars(value)), module, f"{name}.", file)
+            yield from _places_in(value, dict(vars(value)), module, f"{name}.", path)
 
 
 def definitions_at(place: Place, value: Any) -> Iterator[Definition]:
-    """What a value at a place defines: a constant or another plain value, the members of an enum, or functions of the module."""
+    """What a value at a place defines: a plain value, the members of an enum, or functions of the module."""
     if not _is_special(place.key) and (text := value_text(value)) is not None:
-        yield Definition(place.name, place.file, text, is_value=not (place.key.isupper() and is_constant(value)))
+        yield Definition(place.name, place.file, text, place.path, place.key.isupper() and is_constant(value))
         return
     if place.key == "_member_map_" and type(value) is dict:
         yield from _members_of_enum(place, value)
@@ -233,16 +288,22 @@ def _members_of_enum(place: Place, members: dict[str, Any]) -> Iterator[Definiti
     for name, member in members.items():
         text = value_text((content_of(member) or {}).get("_value_"))
         if text is not None:
-            yield Definition(f"{place.name.removesuffix(place.key)}{name}", place.file, text)
+            yield Definition(
+                f"{place.name.removesuffix(place.key)}{name}", place.file, text, place.path, is_constant=True
+            )
 
 
-def shown(one: Definition) -> str:
-    """The name with the file and the line; of a function that a decorator made, such as that of dataclasses, with the file."""
-    line = ""
+def shown(one: Definition, edited: int | None = None) -> str:
+    """The name with the file and the line; of a function that a decorator made, such as that of dataclasses, with the file.
+
+    edited: the line to name, if it is not the first one.
+    """
     if isinstance(one.content, types.FunctionType):
         code = own_code(one.content)
-        line = f":{code.co_firstlineno}" if Path(code.co_filename).name == one.file else ""
-    return f"{one.name} ({one.file}{line})"
+        line = (edited or code.co_firstlineno) if Path(code.co_filename).name == one.file else None
+    else:
+        line = assignment_line(one.path, one.name)
+    return f"{one.name} ({one.file}{'' if line is None else f':{line}'})"
 
 
 def _digest(one: Definition) -> bytes:

@@ -19,6 +19,7 @@ from typing import Any
 import attrs
 
 import recorder.processes.isolated_fork
+import recorder.processes.seeds.unseeded
 from recorder.ambient.outside.outside_read import (
     ATTRIBUTES,
     CHANGED,
@@ -39,7 +40,7 @@ from recorder.ambient.outside.outside_read import (
 )
 from recorder.ambient.outside.own_code import is_librarys
 from recorder.ambient.outside.read_functions import Call, read_functions
-from recorder.ambient.outside.unseeded import RESEEDED, SHARED_SEED, UNSEEDED, replace_seeding, shared_seed
+from recorder.processes.seeds.unseeded import RESEEDED, SHARED_SEED, UNSEEDED, replace_seeding, shared_seed
 
 _Key = tuple[str, str, str, int]  # Of a read: kind, name, file and line.
 READS_MAX = 200  # Different ones; a step that reads more has a loop over files.
@@ -62,7 +63,11 @@ _NOT_READS = ("linecache.py", "traceback.py")  # They show source lines, for exa
 # Code that is loaded, and compilers, which read hundreds of files of installed packages, clocks and random names.
 _LOADING = ("<frozen importlib", f"{_LIBRARY}importlib/metadata/")
 _COMPILERS = tuple(f"/site-packages/{name}/" for name in ("numba", "llvmlite", "jax", "jaxlib"))
-_PASSED_ON = (recorder.processes.isolated_fork.__file__, os.path.join(os.path.dirname(__file__), ""))  # noqa: PTH118, PTH120
+_PASSED_ON = (
+    recorder.processes.isolated_fork.__file__,
+    recorder.processes.seeds.unseeded.__file__,
+    os.path.join(os.path.dirname(__file__), ""),  # noqa: PTH118, PTH120
+)
 
 
 class ReadWatch:

@@ -1,7 +1,8 @@
 """Record one step: the part of recording that costs time in every tick.
 
-``_step`` records most steps of most recordings: only a frame is due, perhaps with hashes of the fields, and no option asks
-for anything else. All others are recorded by ``_step_whole``. Both do the same, in the same order.
+``step`` itself records most steps of most recordings: only a frame is due, perhaps with hashes of the fields, and no option
+asks for anything else. All others are recorded by ``_step_whole``. Both do the same, in the same order. What is short and
+done in each step stands here without a call: a call of Python takes as long as most of it.
 
 Invariants:
     1. Frame t is put after the step to tick t has returned and before the next step starts.
@@ -61,7 +62,7 @@ class StepRecorder:
     _is_plain = False
     _hashes_fields = False
 
-    def step(self, inputs: Any = None) -> Any:
+    def step(self, inputs: Any = None) -> Any:  # noqa: PLR0912, PLR0915 - in order and in one place
         """Step the simulation with inputs and record the tick; return what the simulation's step returned.
 
         inputs: plain data (None, bool, int, float, str, bytes, list, dict, NumPy arrays and numbers).
@@ -80,7 +81,56 @@ class StepRecorder:
         try:
             if len(steps) > 1 and is_another_under_way(steps, this_frame()):
                 raise ConcurrentStepError
-            return self._step(inputs)
+            writer, keyframes, tick = self._writer, self._keyframes, self.tick + 1
+            is_usual = self._is_plain and not (self._attention or writer.signal or writer.needs_full)
+            if not is_usual or tick >= keyframes.next_tick or self._failed_tick is not None:
+                return self._step_whole(inputs)
+            budget = keyframes.budget
+            start_ns = time.perf_counter_ns() if budget is not None else 0
+            if type(inputs) is int and 0 <= inputs < _SMALL_INTS_END:
+                encoded = SMALL_INTS[inputs]
+            elif inputs is None:
+                encoded = NIL
+            else:
+                encoded = encode_inputs(self._encoder, inputs, tick)
+                if self._encoder.reorders:
+                    inputs = decode_plain(encoded)  # As in every replay.
+            self._failed_tick = tick  # Until all is done: an interrupt anywhere leaves the step or the tape half done.
+            failure: Exception | None = None
+            try:
+                try:
+                    result = self.simulation.step(inputs)
+                except Exception as error:  # noqa: BLE001 - raised again below, once it is on the tape
+                    encoded = encode_attempt(self._encoder, self._keeps_attempts, inputs, error, tick)
+                    result, failure = None, error
+                state = self.simulation.state
+                if self._hashes_fields:
+                    head = pack_head(ARRAY_OF_4, UINT64, tick, UINT64, state.hash())
+                    frame = with_field_hashes(head, encoded, state.field_hashes())
+                else:
+                    frame = pack_head(ARRAY_OF_3, UINT64, tick, UINT64, state.hash()) + encoded
+                if self._journal is not None:
+                    self._journal.put(tick, frame)
+                handoff = writer.handoff
+                handoff.items.append(frame)
+                handoff.put_bytes = put_bytes = handoff.put_bytes + len(frame)
+                if put_bytes > handoff.wake_at_bytes:
+                    handoff.make_room(len(frame))
+                self.tick = tick
+            except BaseException:
+                self._leave_half_done(encoded)
+                raise
+            if keyframes.counts_bytes:
+                keyframes.add_frame(len(frame))
+            if budget is not None:
+                budget.spent_ns = spent_ns = budget.spent_ns + time.perf_counter_ns() - start_ns
+                if spent_ns >= budget.limit_ns:
+                    budget.restart()
+                    keyframes.next_tick = tick + 1
+            self._failed_tick = None
+            if failure is not None:
+                raise failure
+            return result
         finally:
             steps.remove(this_frame())
 
@@ -90,52 +140,6 @@ class StepRecorder:
         audits = self._check is not None and self._check.each_tick
         self._is_plain = asks.count(None) == len(asks) and not audits
         self._hashes_fields = self._keyframes.records_field_hashes
-
-    def _step(self, inputs: Any) -> Any:  # noqa: PLR0912 - in order and in one place
-        """Step, and record a frame; anything else as ``_step_whole`` does."""
-        writer, keyframes, tick = self._writer, self._keyframes, self.tick + 1
-        is_usual = self._is_plain and not (self._attention or writer.signal or writer.needs_full)
-        if not is_usual or tick >= keyframes.next_tick or self._failed_tick is not None:
-            return self._step_whole(inputs)
-        budget = keyframes.budget
-        start_ns = time.perf_counter_ns() if budget is not None else 0
-        if type(inputs) is int and 0 <= inputs < _SMALL_INTS_END:
-            encoded = SMALL_INTS[inputs]
-        elif inputs is None:
-            encoded = NIL
-        else:
-            encoded = encode_inputs(self._encoder, inputs, tick)
-            if self._encoder.reorders:
-                inputs = decode_plain(encoded)  # As in every replay.
-        self._failed_tick = tick  # Until all is done: an interrupt anywhere leaves the step or the tape half done.
-        failure: Exception | None = None
-        try:
-            try:
-                result = self.simulation.step(inputs)
-            except Exception as error:  # noqa: BLE001 - raised again below, once it is on the tape
-                encoded = encode_attempt(self._encoder, self._keeps_attempts, inputs, error, tick)
-                result, failure = None, error
-            state = self.simulation.state
-            if self._hashes_fields:
-                head = pack_head(ARRAY_OF_4, UINT64, tick, UINT64, state.hash())
-                frame = with_field_hashes(head, encoded, state.field_hashes())
-            else:
-                frame = pack_head(ARRAY_OF_3, UINT64, tick, UINT64, state.hash()) + encoded
-            if self._journal is not None:
-                self._journal.put(tick, frame)
-            writer.put_frame(frame)
-            self.tick = tick
-        except BaseException:
-            self._leave_half_done(encoded)
-            raise
-        if keyframes.counts_bytes:
-            keyframes.add_frame(len(frame))
-        if budget is not None and budget.is_due(start_ns):
-            keyframes.next_tick = tick + 1
-        self._failed_tick = None
-        if failure is not None:
-            raise failure
-        return result
 
     def _step_whole(self, inputs: Any) -> Any:  # noqa: PLR0912, PLR0915 - in order and in one place
         """Step, and record all that the options ask for, and all that is due."""

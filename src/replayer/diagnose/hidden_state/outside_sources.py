@@ -23,11 +23,11 @@ from typing import Any
 
 import attrs
 
-import recorder.ambient.outside.unseeded
+import recorder.processes.seeds.unseeded
 from recorder.ambient.outside.dated_class import dated_class
 from recorder.ambient.outside.read_watch import library_name
-from recorder.ambient.outside.unseeded import UNSEEDED, draw_seeds
 from recorder.ambient.roots import Roots
+from recorder.processes.seeds.unseeded import UNSEEDED, draw_seeds
 
 _SEED_BYTES = 16
 AHEAD_S = 100_003.7  # Seconds by which the clocks of copies are ahead.
@@ -199,7 +199,7 @@ def _dated(kind: type[Any], read: Callable[..., Any], thread: int) -> type[Any]:
     return dated_class(kind, ("now", "utcnow", "today"), intercepted)
 
 
-_NOT_CALLERS = (str(Path(__file__).parent), recorder.ambient.outside.unseeded.__file__, "<frozen")
+_NOT_CALLERS = (str(Path(__file__).parent), recorder.processes.seeds.unseeded.__file__, "<frozen")
 _LIBRARY = str(Path(os.__file__).parent)
 _COMPILERS = {"numba", "llvmlite"}  # They time themselves when a step first calls a compiled function.
 

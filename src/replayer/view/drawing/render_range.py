@@ -60,27 +60,28 @@ def render(cursor: ViewCursor, request: RenderRequest, path: Path, suffix: str, 
     """
     look = ViewSelection(request.layers)
     ranges: dict[str, Range] = {}
-    largest = 0.0
+    largest, most = 0.0, dict.fromkeys(request.paint.points, 0)
     with tempfile.TemporaryFile() as spool:
         for done, tick in enumerate(request.ticks, start=1):
             encoded = cursor.encode(*cursor.state(tick), look)
             ranges = _grown(ranges, encoded)
             largest = max(largest, _largest(encoded))
+            most |= {kind: max(most.get(kind, 0), len(points)) for kind, points in decode_points(encoded.points)}
             _put(spool, tick, encoded)
             on_progress(done / 2)
         spool.seek(0)
-        painted = _paint_all(spool, request, ranges, largest, on_progress)
+        painter = TickPainter(request.paint, ranges, largest, most)
+        painted = _paint_all(spool, request, painter, ranges, on_progress)
         write_pictures(path, suffix, painted, request.fps)
 
 
 def _paint_all(
     spool: IO[bytes],
     request: RenderRequest,
+    painter: TickPainter,
     ranges: dict[str, Range],
-    largest: float,
     on_progress: OnProgress,
 ) -> Iterator[Image.Image]:
-    painter = TickPainter(request.paint, ranges, largest)
     for done in range(1, len(request.ticks) + 1):
         tick, encoded = _take(spool)
         if request.own_scale:

@@ -1,4 +1,4 @@
-"""Paint one tick as the page shows it: its maps side by side, points over them, and a line that says what it is."""
+"""Paint one tick as the page shows it: its maps side by side, points over them, their legend, and what it is."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy.typing as npt
 from PIL import Image, ImageDraw, ImageFont
 
 from replayer.view.drawing.colour_maps import POINT_COLOURS, are_few, category, colours_of, table
+from replayer.view.drawing.point_legend import PointLegend
 from replayer.view.states.frame_encoding import PICTURE, EncodedTick
 from replayer.view.states.page_json import page_text
 
@@ -48,14 +49,14 @@ class PaintOptions:
         colours: the name of a colour map.
         scheme: "light" or "dark".
         side: the least number of pixels of the longer side of a map.
-        points: numbers of the kinds of points that are drawn.
+        points: the kinds of points that are drawn: names by numbers.
         caption: in front of the tick.
     """
 
     colours: str
     scheme: str
     side: int
-    points: tuple[int, ...]
+    points: Mapping[int, str]
     caption: str
 
 
@@ -84,9 +85,13 @@ class TickPainter:
         ranges: of the colour scale of each layer.
     """
 
-    def __init__(self, options: PaintOptions, ranges: Mapping[str, Range], largest: float) -> None:
-        """largest: the largest size among the points of all kinds and ticks."""
+    def __init__(
+        self, options: PaintOptions, ranges: Mapping[str, Range], largest: float, most: Mapping[int, int]
+    ) -> None:
+        """largest: the largest size among the points of all kinds and ticks. most: the most points of a kind at a tick."""
         self._options, self.ranges, self._largest = options, ranges, largest
+        names = {kind: page_text(name, TITLE_MAX) for kind, name in options.points.items()}
+        self._legend = PointLegend(names, most, largest)
         self._page, self._ink, self._ground = SCHEMES[options.scheme]
         self._font = ImageFont.load_default(TEXT)
         self._shapes: dict[str, tuple[int, int]] = {}
@@ -104,13 +109,18 @@ class TickPainter:
             wide = max(wide, self._titles_wide)
         tall = max((image.height for _, image in cards), default=0)
         rows = math.ceil(len(cards) / max(1, columns))
-        size = (max(1, columns) * (wide + GAP) + GAP, rows * (tall + LINE + GAP) + GAP + LINE)
+        across = max(1, columns) * (wide + GAP) + GAP
+        below = self._legend.height(self._font, across - 2 * GAP)
+        size = (across, rows * (tall + LINE + GAP) + GAP + below + LINE)
         page = Image.new("RGB", (size[0] + size[0] % 2, size[1] + size[1] % 2), self._page)  # Videos have even sides.
         pen = ImageDraw.Draw(page)
         for number, (name, image) in enumerate(cards):
             x, y = GAP + number % columns * (wide + GAP), GAP + number // columns * (tall + LINE + GAP)
             self._draw_title(page, pen, (x, y), name, max(wide, self._titles_wide))
             page.paste(image, (x, y + LINE))
+        counts = {kind: len(places) for kind, places in decode_points(encoded.points)}
+        legend_at = GAP, page.height - LINE - 2 - below
+        self._legend.draw(pen, legend_at, self._font, self._ink, counts, across - 2 * GAP)
         where = f"tick {tick:,}" if encoded.shown == tick else f"tick {tick:,}: keyframe {encoded.shown:,}"
         pen.text((GAP, page.height - LINE - 2), f"{self._options.caption}   {where}", self._ink, self._font)
         return page

@@ -11,16 +11,13 @@ Invariants:
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
-import attrs
-
 from sim.adapters.capture.arguments.held_objects import HeldObjects
 from sim.adapters.capture.constants import Constants
-from sim.adapters.capture.foreign_fields import foreign_fields, holders_of_bases, memories_of
+from sim.adapters.capture.foreign_fields import holders_of_bases, memories_of
 from sim.adapters.capture.graph.differences import differences
 from sim.adapters.capture.graph.names.classes import ClassFinder
 from sim.adapters.capture.graph.object_graph import ObjectGraph, graph_entries
@@ -28,13 +25,14 @@ from sim.adapters.capture.graph.trial_restore import is_restorable
 from sim.adapters.capture.graph.unsavable import UnsavableError, ways_out
 from sim.adapters.capture.graph.values.foreign_values import overlap, shared_memory
 from sim.adapters.capture.known_objects import KnownObjects, Place, kept_values
-from sim.adapters.capture.pack import KINDS_FIELD, STEPS_FIELD, StepPacker
+from sim.adapters.capture.pack import KINDS_FIELD, MISFITS, STEPS_FIELD, StepPacker
 from sim.adapters.capture.pickle_protocol import Pickler
-from sim.adapters.capture.plan.arena_fields import array_field, is_hot, room_for
+from sim.adapters.capture.plan.arena_fields import room_for
+from sim.adapters.capture.plan.fields_of_structure import fields_of
 from sim.adapters.capture.plan.replaced_objects import replaced_containers, replaced_objects
 from sim.adapters.capture.refused.refused_attributes import refused_attributes
-from sim.adapters.capture.rng_state import PCG_WORDS, parts_of_pcg
-from sim.adapters.capture.survey import Classify, Surveyor, field_name, is_alike, slots_of, type_name
+from sim.adapters.capture.rng_state import parts_of_pcg
+from sim.adapters.capture.survey import Classify, Surveyor, is_alike, slots_of, type_name
 from sim.adapters.capture.unpack import releasable, restore_objects, with_rest
 from sim.adapters.interface.adapter_registry import NotCapturedError
 from sim.kernel.class_names import module_of
@@ -155,14 +153,24 @@ class CapturedState:
         self._steps = steps = self._steps + 1
         packer = self._packer
         try:
-            is_packed = packer.pack(steps) or (self._follow() and packer.pack(steps))
-            if not is_packed or (packer.rest_has_moved and not self._pack_rest()):
-                self._refresh()
-            # Also after a refresh: in a run that was loaded there may be no refresh at this step.
-            if self._constant_names:
-                self._check_constants()
+            try:
+                is_packed = packer.look(steps) or packer.settle(steps)
+            except MISFITS:
+                is_packed = False
+            if not is_packed or packer.rest_has_moved or self._constant_names:
+                self._pack_others(is_packed=is_packed)
         except UnsavableError as error:
             raise self._appeared(error) from None
+
+    def _pack_others(self, *, is_packed: bool) -> None:
+        """Capture what the packer leaves to others. is_packed: False if it could not write its part."""
+        packer, steps = self._packer, self._steps
+        is_packed = is_packed or (self._follow() and packer.pack(steps))
+        if not is_packed or (packer.rest_has_moved and not self._pack_rest()):
+            self._refresh()
+        # Also after a refresh: in a run that was loaded there may be no refresh at this step.
+        if self._constant_names:
+            self._check_constants()
 
     def survey_and_pack(self) -> None:
         """Survey all objects again, and write their attributes into the arena. Raises NotCapturedError."""
@@ -276,29 +284,13 @@ class CapturedState:
 
     def _lay_out(self) -> None:
         """Make an arena for the structure and write all values into it."""
-        hot: list[Field | Blob] = [Field(STEPS_FIELD, "i8", hot=True)]
-        entries: list[Field | Blob] = []
-        cells = 0
-        for layer in self.structure.layers:
-            for attribute in layer.attributes:
-                name = field_name(layer.name, attribute.name)
-                if attribute.category == "cell":
-                    entries.append(Field(name, f"{attribute.detail}8"))
-                    cells += 1
-                elif attribute.category == "array":
-                    array = array_field(name, *attribute.detail)
-                    size_bytes = math.prod(array.shape) * array.dtype.itemsize
-                    hot.append(attrs.evolve(array, hot=is_hot(size_bytes)))
-                elif attribute.category == "foreign":
-                    entries += foreign_fields(name, vars(self.objects[layer.name])[attribute.name])
-                elif attribute.category == "generator":
-                    hot.append(Field(name, "u8", (PCG_WORDS,), hot=True))
+        hot, entries, cells = fields_of(self.structure, self.objects)
         self._find_all()
         self._constants = Constants(self._finder, self.objects, self._constant_names)
         contents = {STRUCTURE: self.structure.encode(), CONSTANTS: self._constants.content}
         blobs = [Blob(name, room_for(content)) for name, content in contents.items()]
-        kinds = Field(KINDS_FIELD, "u1", (cells,))
-        self.state = State(Schema(*hot, *entries, kinds, *blobs, *graph_entries()))
+        steps, kinds = Field(STEPS_FIELD, "i8", hot=True), Field(KINDS_FIELD, "u1", (cells,))
+        self.state = State(Schema(steps, *hot, *entries, kinds, *blobs, *graph_entries()))
         for name, content in contents.items():
             self.state.set_blob(name, content)
         before, self._graph = self._graph, self._make_graph(self.state)

@@ -16,6 +16,8 @@ import numpy as np
 
 from sim.adapters.capture.foreign_fields import ForeignEntry, foreign_entry, have_shared_memory
 from sim.adapters.capture.plan.arena_fields import as_number, bytes_of, is_hot, is_quiet_by_equality
+from sim.adapters.capture.plan.moving_attributes import MovingAttributes
+from sim.adapters.capture.plan.packed_attributes import PackedArray, PackedCell, WatchedAttribute
 from sim.adapters.capture.plan.step_plan import (
     ArrayValue,
     LayerPlan,
@@ -42,42 +44,8 @@ STEPS_FIELD, KINDS_FIELD = "steps", "kinds"
 _REPLACEABLE = ("constant", "object", "same", "fixed")
 _NDARRAY = np.ndarray
 _WATCHED = (*_REPLACEABLE, "drawing")
+MISFITS = (KeyError, ValueError)  # An attribute was removed and a different one added; or a value does not fit.
 _WRITTEN_BY_HAND = (type(None), np.bool_)  # The memory of a cell does not accept them.
-
-
-@attrs.define(eq=False)
-class _Cell:
-    """A number: its index in the memory of its letter."""
-
-    letter: str
-    memory: Any
-    index: int
-    kind_index: int
-    kind: type
-
-
-@attrs.frozen(eq=False)
-class _Watched:
-    """An attribute that stays the same object in most steps: its number in the plan; is_rest if the graph holds it."""
-
-    number: int
-    attributes: dict[str, Any]
-    name: str
-    is_rest: bool
-
-
-@attrs.define(eq=False)
-class _Array:
-    """An array: its index among the joined parts, or its present value and the view that it is copied to."""
-
-    attributes: dict[str, Any]
-    name: str
-    value: Any
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    part: int | None
-    view: Any
-    detached: bool
 
 
 class StepPacker:
@@ -86,6 +54,8 @@ class StepPacker:
     Attributes:
         before: the value of each attribute whose replacement matters, when the packer was made, by the names of the
             layer and the attribute.
+        moving: which attributes move, as far as it is known.
+        look: writes the values that have moved, in nearly all steps: see StepPlan.look.
         watches_rest: true if pack looks at the values that the graph holds, too.
         rest_has_moved: true if these have to be captured: one of them is another object, or they are not looked at.
     """
@@ -99,17 +69,19 @@ class StepPacker:
         replaced: StepPacker | None,
     ) -> None:
         """detached: layers whose arrays are copies. replaced: a packer that is used no more, and keeps nothing alive."""
+        self.moving: MovingAttributes = MovingAttributes() if replaced is None else replaced.moving
+        self._plan: Any = None  # A StepPlan.
         if replaced is not None:
-            vars(replaced).clear()  # A packer and its plan refer to each other.
+            replaced.end()
         self.before: dict[tuple[str, str], Any] = {}
         self.arena = state.arena
         self._structure, self._objects = structure, objects
-        self._cells: dict[tuple[str, str], _Cell] = {}
-        self._arrays: dict[tuple[str, str], _Array] = {}
-        self._large: list[_Array] = []  # Those that are copied one by one.
-        self._attached: list[_Array] = []  # Those that are no copies.
+        self._cells: dict[tuple[str, str], PackedCell] = {}
+        self._arrays: dict[tuple[str, str], PackedArray] = {}
+        self._large: list[PackedArray] = []  # Those that are copied one by one.
+        self._attached: list[PackedArray] = []  # Those that are no copies.
         self._generators: list[tuple[dict[str, Any], str, Any, int]] = []
-        self._seeds: list[tuple[Any, int]] = []  # Seed sequences, and the words for the numbers of their children.
+        self._seeds: list[tuple[Any, int]] = []  # Seed sequences, and the parts for the numbers of their children.
         self._steady: set[tuple[int, str]] = set()  # Generators whose memory is joined: only another object matters.
         self._foreign: list[ForeignEntry] = []
         self._kinds = state[KINDS_FIELD]
@@ -152,10 +124,18 @@ class StepPacker:
         """
         self._has_had_nodes = self._has_had_nodes or holds_nodes
         if self.watches_rest is self._has_had_nodes:
-            known = {(watched.name, id(watched.attributes)): watched.number for watched in self._watched}
-            values = {key: self._plan.value(number) for key, number in (known | self._numbers).items()}
-            self._make_plan(values, None if self._has_had_nodes else roots)
+            self._make_plan(self._known_values(), None if self._has_had_nodes else roots)
         self.rest_has_moved = self._has_had_nodes
+
+    def _known_values(self) -> dict[tuple[str, int], Any]:
+        known = {(watched.name, id(watched.attributes)): watched.number for watched in self._watched}
+        return {key: self._plan.value(number) for key, number in (known | self._numbers).items()}
+
+    def _plan_again(self) -> None:
+        """Make a plan in which attributes that moved often have lines of their own; the next one after twice as many looks."""
+        self.moving.learn((self._structure.layers[layer].name, name) for layer, name in self._plan.moved())
+        rest = [self._plan.value(one.number) for one in self._watched if one.is_rest]
+        self._make_plan(self._known_values(), rest if self.watches_rest else None)
 
     def follow(self, objects: Mapping[str, Any]) -> None:
         """Look at other objects of the same form in place of those of these layers; see replaced_objects.py."""
@@ -187,9 +167,9 @@ class StepPacker:
         """known: the values that were seen before; the present ones of all others count as seen."""
         self.watches_rest = roots is not None
         rest = iter(roots or ())
-        self._watched: list[_Watched] = []
-        self._numbered: dict[int, _Cell] = {}
-        self._planned: dict[int, _Array] = {}
+        self._watched: list[WatchedAttribute] = []
+        self._numbered: dict[int, PackedCell] = {}
+        self._planned: dict[int, PackedArray] = {}
         self._numbers: dict[tuple[str, int], int] = {}
         layers: list[LayerPlan] = []
         number = 0
@@ -204,7 +184,7 @@ class StepPacker:
                 if is_steady or (one.detail == NEVER_SET if not is_rest else self.watches_rest):
                     value = root if is_rest else known.get((one.name, id(attributes)), attributes[one.name])
                     watched.append(WatchedValue(one.name, value))
-                    self._watched.append(_Watched(number, attributes, one.name, is_rest))
+                    self._watched.append(WatchedAttribute(number, attributes, one.name, is_rest))
                     number += 1
             numbers: list[NumberValue] = []
             for one in layer.attributes:
@@ -226,18 +206,29 @@ class StepPacker:
                     self._planned[number] = array
                     self._numbers[one.name, id(attributes)] = number
                     number += 1
-            layers.append(LayerPlan(holder, watched, numbers, arrays))
+            layers.append(LayerPlan(holder, watched, numbers, arrays, self.moving.names_in(layer.name)))
         self._layers = [(layer.holder, type(layer.holder), vars(layer.holder)) for layer in layers]
         self._sizes = [len(attributes) for _, _, attributes in self._layers]
         to = PlannedMemory(self._memory, slice(self._start, self._end), self._parts, self._steps_place, self._seeds)
         others = self._pack_others if self._large or self._generators or self._foreign else None
-        self._plan = StepPlan(layers, self._by_letter, to, self._write, self._may_replace, others)
-        self._look = self._plan.look
+        before = self._plan
+        self._plan = StepPlan(
+            layers, self._by_letter, to, self._write, self._may_replace, others, self.moving.close_looks_max
+        )
+        self.look = self._plan.look
+        if before is not None:
+            before.end()
+
+    def end(self) -> None:
+        """Keep nothing alive any more: a packer, its plan and the plan's function refer to each other."""
+        self._plan.end()
+        vars(self).clear()
 
     def _settle(self) -> bool:
         """Accept watched values that are other objects and mean the same, or that the graph captures.
 
-        Return False if there is none, or if anything else is different.
+        Make another plan for the values that were seen if this one is worn. Return False if there is nothing of that, or if
+        anything else is different.
         """
         for (holder, cls, attributes), size in zip(self._layers, self._sizes, strict=True):
             if type(holder) is not cls or vars(holder) is not attributes or len(attributes) != size:
@@ -254,6 +245,9 @@ class StepPacker:
                 self.rest_has_moved = True
             self._plan.set_value(watched.number, value)
             has_accepted = True
+        if self._plan.is_worn:
+            self._plan_again()
+            return True
         return has_accepted
 
     def replaced(self) -> str | None:
@@ -274,9 +268,13 @@ class StepPacker:
     def pack(self, steps: int) -> bool:
         """Write the values that have moved. Return False, with some unwritten, if one is of a different kind."""
         try:
-            return self._look(steps) or (self._settle() and self._look(steps))
-        except (KeyError, ValueError):
-            return False  # An attribute was removed and a different one added; or a value does not fit.
+            return self.look(steps) or self.settle(steps)
+        except MISFITS:
+            return False
+
+    def settle(self, steps: int) -> bool:
+        """As look, where that has returned False."""
+        return self._settle() and self.look(steps)
 
     def _pack_others(self) -> bool:
         is_packed = self._pack_large() and (not self._generators or self._pack_generators())
@@ -329,7 +327,7 @@ class StepPacker:
     def _may_replace(self, number: int, value: Any) -> bool:
         return self._is_like(self._planned[number], value)
 
-    def _is_like(self, array: _Array, value: Any) -> bool:
+    def _is_like(self, array: PackedArray, value: Any) -> bool:
         """Return True if a new array can replace the array that was packed before."""
         if type(value) is not _NDARRAY or value.dtype is not array.dtype or value.shape != array.shape:
             return False
@@ -360,7 +358,7 @@ class StepPacker:
 
     def _add_cell(self, layer: str, attribute: Attribute, slot: Any, value: Any) -> None:
         memory = self._by_letter[attribute.detail]
-        cell = _Cell(attribute.detail, memory, slot.offset // 8, len(self._cells), type(value))
+        cell = PackedCell(attribute.detail, memory, slot.offset // 8, len(self._cells), type(value))
         self._cells[layer, attribute.name] = cell
 
     def _add_array(
@@ -376,7 +374,7 @@ class StepPacker:
         part = self._add_hot(value, slot.offset, slot.size_bytes) if is_hot(slot.size_bytes) else None
         view = state[slot.name] if part is None else None
         kept = value if part is None else None
-        made = _Array(attributes, name, kept, value.shape, value.dtype, part, view, detached)
+        made = PackedArray(attributes, name, kept, value.shape, value.dtype, part, view, detached)
         self._arrays[layer, name] = made
         if part is None:
             self._large.append(made)
@@ -393,6 +391,6 @@ class StepPacker:
         for words in memory:
             self._add_hot(words, offset, words.nbytes)
             offset += words.nbytes
-        self._add_hot(bytes(8), offset, 8)
-        self._seeds.append((seeds_of(value.bit_generator), offset // 8))
+        children = self._add_hot(bytes(8), offset, 8)
+        self._seeds.append((seeds_of(value.bit_generator), children))
         self._steady.add((id(attributes), name))

@@ -37,10 +37,11 @@ from sim.adapters.gymnasium.layers import (
     rebuild,
     subject_of,
 )
+from sim.adapters.gymnasium.random_player import random_player
 from sim.adapters.gymnasium.spaces_watch import SpacesWatch
 from sim.adapters.gymnasium.unsaved_sources import unsaved_sources
 from sim.adapters.gymnasium.unseeded_start import keeps_generator, settle_unseeded_start
-from sim.adapters.gymnasium.vector import RecordedVectorEnv, has_seed, must_reset
+from sim.adapters.gymnasium.vector import RecordedVectorEnv, has_seed
 from sim.adapters.interface.adapter_registry import Adapter, NotCapturedError
 from sim.adapters.interface.attempts import KeepsItsAttempts, attempt_of, repeat_attempt
 from sim.adapters.interface.capture_report import Part, Report
@@ -138,7 +139,17 @@ class GymnasiumSimulation(KeepsItsAttempts, ProvedSimulation, CountsEpisodes):
 
     def step(self, inputs: Any) -> Any:
         """See KeepsItsAttempts. An action that is a number is passed on at once, since that is all in most steps."""
-        return self._act_and_capture(inputs) if type(inputs) is int and self._is_direct else super().step(inputs)
+        if type(inputs) is not int or not self._is_direct:
+            return super().step(inputs)
+        try:  # As _act_and_capture, without its call.
+            result = self._act(inputs)
+        except Exception as error:
+            self._error = error
+            raise
+        captured = self._captured
+        captured.pack()
+        self.state = captured.state
+        return result
 
     @property
     def act(self) -> Callable[[Any], Any] | None:
@@ -380,21 +391,4 @@ def _door(simulation: GymnasiumSimulation, tape: Any) -> Any:
     return (RecordedVectorEnv if isinstance(simulation.env, VectorEnv) else RecordedEnv)(simulation, tape)
 
 
-def _player(simulation: Any, seed: int) -> Callable[[], Any]:
-    """Random actions from a seed, and a reset when an episode is over; a vector resets itself, or not at all."""
-    env, last, begun = simulation.env, simulation.last, False
-    env.action_space.seed(seed)
-
-    def play() -> Any:
-        nonlocal begun
-        is_over = last.terminated or last.truncated if not isinstance(env, VectorEnv) else must_reset(env, last)
-        if not begun or is_over:
-            call = encode_reset(None if begun else seed, None, None)
-            begun = True
-            return call
-        return encode_action(env.action_space.sample())
-
-    return play
-
-
-ADAPTER = Adapter(NAME, _adapt, _door, rebuild, _player, has_short_steps=True)
+ADAPTER = Adapter(NAME, _adapt, _door, rebuild, random_player, has_short_steps=True)

@@ -66,15 +66,11 @@ class RecordedProxy:
 
     def __setattr__(self, name: str, value: Any) -> None:
         self._recording_refuses(name)
-        self._recording_prepares()
-        setattr(self.__subject, name, value)
-        self._recording_notes(("set", name, value))
+        self._recording_makes(("set", name, value), setattr, self.__subject, name, value)
 
     def __delattr__(self, name: str) -> None:
         self._recording_refuses(name)
-        self._recording_prepares()
-        delattr(self.__subject, name)
-        self._recording_notes(("del", name))
+        self._recording_makes(("del", name), delattr, self.__subject, name)
 
     def _recording_refuses(self, name: str) -> None:
         if name in self._recording_names:
@@ -82,11 +78,10 @@ class RecordedProxy:
                 f"{name} is a name of the recording itself: for the object's own attribute use .subject.{name}"
             )
 
-    def _recording_prepares(self) -> None:
-        """Called before a change through the proxy."""
-
-    def _recording_notes(self, change: tuple[Any, ...]) -> None:
-        """Called after a change through the proxy: ("set", name, value), ("del", name) or ("setitem", key, value)."""
+    def _recording_makes(self, change: tuple[Any, ...], operation: Callable[..., Any], *arguments: Any) -> None:
+        """Make a change through the proxy: ("set", name, value), ("del", name) or ("setitem", key, value)."""
+        del change
+        operation(*arguments)
 
     def __dir__(self) -> list[str]:
         return sorted({*dir(self.__subject), *self._recording_names})
@@ -198,9 +193,7 @@ def _forward_change(name: str) -> Callable[..., Any]:
 
     def forward(self: Any, *arguments: Any) -> None:
         subject = subject_of_proxy(self)
-        self._recording_prepares()
-        operation(subject, *map(subject_of_proxy, arguments))
-        self._recording_notes((word, *arguments))
+        self._recording_makes((word, *arguments), operation, subject, *map(subject_of_proxy, arguments))
 
     return forward
 

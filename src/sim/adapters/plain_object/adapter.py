@@ -20,7 +20,7 @@ from sim.adapters.interface.adapter_registry import Adapter, NoStepError, NotCap
 from sim.adapters.interface.attempts import KeepsItsAttempts
 from sim.adapters.interface.capture_report import Report
 from sim.adapters.interface.proxy import make_proxy
-from sim.adapters.plain_object.calls import StepCall, StepMethod, takes
+from sim.adapters.plain_object.calls import StepCall, StepMethod, ensure_not_held, takes
 from sim.adapters.plain_object.divert import function_of
 from sim.adapters.plain_object.recorded import RecordedObject, is_recorded
 from sim.kernel.class_names import importable_name
@@ -222,8 +222,10 @@ class PlainObjectSimulation(KeepsItsAttempts, ProvedSimulation):
     def _capture(self, inputs: Any) -> None:
         del inputs  # The object alone is the state.
         self._ensure_same_class()
+        left_out = self._captured.held.take_left_out()
         self._captured.pack()
         self.state = self._captured.state
+        ensure_not_held(left_out, self.values_of_calls)
 
     def _is_all_python(self) -> bool:
         return True
@@ -279,10 +281,8 @@ class PlainObjectSimulation(KeepsItsAttempts, ProvedSimulation):
 
     def report(self) -> Report:
         """The captured attributes."""
-        is_function = function_of(self.subject, self.method.name) is not None
-        notes = (
-            () if is_function else (f"{self.method.name} is no Python function: only calls through the result count",)
-        )
+        note = f"{self.method.name} is no Python function: only calls through the result count"
+        notes = (note,) if function_of(self.subject, self.method.name) is None else ()
         return Report(NAME, self._class.__name__, self.level, parts_of(self._captured.structure), notes, self._ignored)
 
     @property

@@ -23,6 +23,7 @@ import attrs
 import numpy as np
 
 from sim.adapters.capture.values import NotPlainError, OtherValues, decode_value, encode_value
+from sim.adapters.interface.adapter_registry import NotCapturedError
 from sim.adapters.interface.attempts import RAISED
 from sim.adapters.interface.proxy import RecordedProxy
 
@@ -33,10 +34,8 @@ _EXPECTED = (
 )
 _OF_PROXY = "record() returned it in place of an object: pass that object, its .subject"
 _AS_IS = frozenset((float, bool, str, bytes, type(None)))
-_OWNER_BYTES, _OWNER_FACTOR = (
-    4096,
-    4,
-)  # A larger owner of a view is not written: each row of a table would write all of it.
+# A larger owner of a view is not written: each row of a table would write all of it.
+_OWNER_BYTES, _OWNER_FACTOR = 4096, 4
 _INT_MIN, _INT_MAX = -(1 << 63), (1 << 64) - 1
 
 Change = tuple[Any, ...]  # ("set", name, value), ("del", name), ("setitem", key, value) or ("delitem", key).
@@ -50,6 +49,9 @@ class CallValues(OtherValues, Protocol):
 
     def hold_any(self, addresses: set[int]) -> bool:
         """Return True if the recorded object holds any of the lists, dicts and arrays with these identities."""
+
+    def leave_out(self, owners: Sequence[Any]) -> None:
+        """Note the arrays of which only a part is written, by a view: a replay has that part alone."""
 
 
 @attrs.frozen
@@ -155,11 +157,25 @@ class StepMethod:
 
 def is_apart(value: Any, others: Callable[[], CallValues]) -> bool:
     """Return True if value is plain data that is restored with equal types and equal sharing, also with the recorded object."""
-    seen = set[int]()
-    return _is_exact(value, seen) and not (seen and others().hold_any(seen))
+    seen, owners = set[int](), list[Any]()
+    if not _is_exact(value, seen, owners) or (seen and others().hold_any(seen)):
+        return False
+    if owners:
+        others().leave_out(owners)
+    return True
 
 
-def _is_exact(value: Any, seen: set[int]) -> bool:
+def ensure_not_held(left_out: Sequence[Any], others: Callable[[], CallValues]) -> None:
+    """Raise NotCapturedError if the recorded object holds an array of which a replay has only a part. left_out: these arrays."""
+    if left_out and others().hold_any(set(map(id, left_out))):
+        raise NotCapturedError(
+            "the object kept a part of an array that was passed to it, such as a row of a large table, and would be saved with "
+            "all of that array: pass a copy of the part, row.copy()"
+        )
+
+
+def _is_exact(value: Any, seen: set[int], owners: list[Any]) -> bool:
+    """owners: gets the large arrays of which a view is in the value."""
     kind = type(value)
     if kind is int:
         return is_index(value)
@@ -170,14 +186,16 @@ def _is_exact(value: Any, seen: set[int]) -> bool:
         owner = _owner_of(value)
         if owner is not value and owner.nbytes <= max(_OWNER_BYTES, _OWNER_FACTOR * value.nbytes):
             return False  # A view that the object keeps is captured with its owner, so a replay needs that.
+        if owner is not value:
+            owners.append(owner)
         return bool(is_plain) and not _was_seen(owner, seen)  # Views of one array share its memory.
     if isinstance(value, np.generic):
         return value.dtype.kind in "biufc" and value.dtype.isnative
     if kind is list:
-        return not _was_seen(value, seen) and all(_is_exact(item, seen) for item in value)
+        return not _was_seen(value, seen) and all(_is_exact(item, seen, owners) for item in value)
     if kind is dict:
         keys = all(type(key) is str or type(key) is int for key in value)
-        return keys and not _was_seen(value, seen) and all(_is_exact(item, seen) for item in value.values())
+        return keys and not _was_seen(value, seen) and all(_is_exact(item, seen, owners) for item in value.values())
     return False
 
 

@@ -59,6 +59,7 @@ class ObjectRecording:
         self._simulation = simulation
         self._tape = tape
         self._changes: list[Change] = []
+        self._is_changing = self._changes_step = False  # A change is being made; a step was called by it.
         self._known: dict[str, Any] | None = None  # The object's values before the first of these changes.
         self._before: dict[str, Any] = {}  # All its attributes then.
         self._warned: set[str] = set()
@@ -99,6 +100,9 @@ class ObjectRecording:
         """
         if self._tape.is_closed:
             self.end()
+            return False
+        if self._is_changing:
+            self._changes_step = True
             return False
         if not self._simulation.is_stepping:
             return True
@@ -218,7 +222,7 @@ class ObjectRecording:
 
         The proxy is returned where the method returns the object, so that a chain of calls keeps the recording.
         """
-        if not self.takes_calls(name) and self._simulation.is_stepping:
+        if not self.takes_calls(name) and (self._simulation.is_stepping or self._is_changing):
             return self._live[name](*arguments, **keywords)
         result = self.record(name, arguments, keywords)
         return result if result is not self.subject else self._proxy_or(result)
@@ -227,19 +231,37 @@ class ObjectRecording:
         proxy = self.proxy()
         return subject if proxy is None else proxy
 
-    def prepare(self) -> None:
-        """Keep the values that the object has before a change."""
-        if self._simulation.is_stepping:
+    def make_change(self, change: Change, make: Callable[[], object]) -> None:
+        """Make a change through the proxy, and keep it. A step that it calls is a part of it, as a replay repeats it."""
+        if self._is_changing or self._simulation.is_stepping:
+            make()
             return
+        self._prepare()
+        self._is_changing, self._changes_step = True, False
+        try:
+            make()
+        finally:
+            self._is_changing = False
+        self._note(change)
+        if self._changes_step and change[1:2] and (place := self._place(change)) not in self._warned:
+            self._warned.add(place)
+            warn_user(
+                f"{place} was assigned from outside, and that called {self._simulation.method.name}(): the call is a part "
+                "of the next step's inputs, and no tick of its own; call a method in place of the assignment",
+                CapturedWarning,
+            )
+
+    def _prepare(self) -> None:
+        """Keep the values that the object has before a change."""
         if self._known is None:
             self._known, self._before = self._simulation.known(), dict(vars(self.subject))
         if getattr(self._tape, "between", None) is not None:  # Earlier changes are not to be taken for this one.
             self._tape.between.before_step(self._tape.tick + 1)
 
-    def note(self, change: Change) -> None:
+    def _note(self, change: Change) -> None:
         """Keep a change that was made through the proxy, as a part of the next step's inputs."""
         kind, *values = change
-        if self._simulation.is_stepping or self._tape.is_closed or self._simulation.is_ignored(str(values[0])):
+        if self._tape.is_closed or self._simulation.is_ignored(str(values[0])):
             return
         others = self._others([*self._changes, change]).of_changes()
         try:
@@ -294,11 +316,8 @@ class RecordedObject(RecordedProxy):
         method = recording.method_named(name)
         return getattr(recording.subject, name) if method is None else method
 
-    def _recording_prepares(self) -> None:
-        self.__recording.prepare()
-
-    def _recording_notes(self, change: tuple[Any, ...]) -> None:
-        self.__recording.note(change)
+    def _recording_makes(self, change: tuple[Any, ...], operation: Callable[..., Any], *arguments: Any) -> None:
+        self.__recording.make_change(change, lambda: operation(*arguments))
 
     def close(self, outcome: Any = None) -> None:
         """Close the tape, then the object, if it has a method ``close``."""

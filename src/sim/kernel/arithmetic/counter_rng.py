@@ -73,12 +73,23 @@ class KeyedRandom:
             raise ValueError(f"seed: expected an integer from 0 to 2**64 - 1, got {seed}")
         self._key = (seed & 0xFFFFFFFF, seed >> 32)
 
+    @property
+    def key(self) -> tuple[int, int]:
+        """The Philox key: the seed's words, the low one first."""
+        return self._key
+
     def words(self, phase: int, tick: int, entities: Any, block: int = 0) -> Words:
         """Four random words for each entity.
 
         entities: integer or (n,) integers, 0 to ENTITY_MAX. block: each number gives four more words.
         Returns (..., 4) uint64, each below 2**32. Raises ValueError if phase, tick or an entity is out of range.
         """
+        ids = self.check(phase, tick, entities).astype(np.uint64)
+        top = np.uint64(phase << 24 | (tick >> 32) << 16) | (ids >> _SHIFT)
+        return philox_words((block, ids & _LOW, tick & 0xFFFFFFFF, top), self._key)
+
+    def check(self, phase: int, tick: int, entities: Any) -> npt.NDArray[Any]:
+        """Return entities as an array. Raises ValueError if phase, tick or an entity is out of range."""
         if not (0 <= phase <= PHASE_MAX and 0 <= tick <= TICK_MAX):
             raise ValueError(
                 f"expected a phase from 0 to {PHASE_MAX} and a tick from 0 to {TICK_MAX}, got {phase} and {tick}"
@@ -86,9 +97,7 @@ class KeyedRandom:
         ids = np.asarray(entities)
         if ids.size and (ids.min() < 0 or ids.max() > ENTITY_MAX):
             raise ValueError(f"entities: expected numbers from 0 to {ENTITY_MAX}, got {ids.min()} to {ids.max()}")
-        ids = ids.astype(np.uint64)
-        top = np.uint64(phase << 24 | (tick >> 32) << 16) | (ids >> _SHIFT)
-        return philox_words((block, ids & _LOW, tick & 0xFFFFFFFF, top), self._key)
+        return ids
 
     def numbers(self, phase: int, tick: int, entity: int, block: int = 0) -> tuple[int, int, int, int]:
         """The result of words for one entity, as Python's integers. Raises ValueError as words does."""

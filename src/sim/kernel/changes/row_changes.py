@@ -66,9 +66,10 @@ class ChangeSource(Protocol):
 class MarkedChanges:
     """The changes that the simulation marked since the baseline."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: State, *, lists_narrow: bool = True) -> None:
+        """lists_narrow: False for a consumer that asks for the changed fields alone, see ChangeMarks."""
         self._state = state
-        self._marks = state.attach_marks()
+        self._marks = state.attach_marks(lists_narrow=lists_narrow)
 
     def changed_rows(self) -> Mapping[str, Rows]:
         """See ChangeSource; may name rows that were written with an equal value."""
@@ -132,7 +133,7 @@ class ScannedWhileSmall:
 
     def _choose(self) -> ScannedChanges | MarkedChanges:
         is_small = self._state.layout.size_bytes <= self._size_max_bytes
-        return ScannedChanges(self._state) if is_small else MarkedChanges(self._state)
+        return ScannedChanges(self._state) if is_small else MarkedChanges(self._state, lists_narrow=False)
 
     def changed_rows(self) -> Mapping[str, Rows]:
         """See ChangeSource."""

@@ -90,7 +90,12 @@ def own_attributes(cls: Any, names: Sequence[str]) -> OwnAttributes | None:
     An instance is made and thrown away, without any code of the class; not of one that sees the end of its objects.
     """
     way = _way_of(cls)
-    if way is None or hasattr(cls, "__del__") or len(names) > _ATTRIBUTES_MAX:
+    if (
+        way is None
+        or hasattr(cls, "__del__")
+        or len(names) > _ATTRIBUTES_MAX
+        or any(_is_set(cls, name) for name in names)
+    ):
         return None
     try:
         without, probe = object.__new__(cls), object.__new__(cls)
@@ -105,6 +110,12 @@ def own_attributes(cls: Any, names: Sequence[str]) -> OwnAttributes | None:
         attrs.evolve(way, places=(place,)).are_in(without) for place in found.places
     )
     return found if is_right else None
+
+
+def _is_set(cls: Any, name: str) -> bool:
+    """Return True if code of the class, such as a property's, would set this attribute."""
+    found = next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), None)
+    return hasattr(type(found), "__set__")
 
 
 def _places_of(way: OwnAttributes, probe: Any, values: Sequence[Any]) -> tuple[int, ...]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import random
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +12,7 @@ import numpy as np
 import pytest
 
 from sim.adapters import adapt, fields
+from sim.adapters.capture.plan.step_plan import StepPlan
 from sim.adapters.capture.survey import Surveyor
 
 ODD_NAMES = ("it's", 'a "b"\n', "ß\u2028", "{0}", "x] is 1 or d[", "class", "")
@@ -121,3 +125,46 @@ def test_numbers_and_values_that_change_cost_no_survey(monkeypatch: pytest.Monke
         simulation.step(None)
         assert int(simulation.state["Game.count"]) == number
     assert not surveys
+
+
+def test_attributes_that_begin_and_cease_to_move(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is seen at each step, while it is learned which of them move; few plans are made for it."""
+    simulation = adapt(Game(), fields())
+    plans: list[int] = []
+    init = StepPlan.__init__
+    monkeypatch.setattr(StepPlan, "__init__", lambda *given: (plans.append(1), init(*given))[1])
+    chance = random.Random(3)
+    values: dict[str, Any] = {"count": 0, "speed": 0.0, "flag": True, "it's": 1, "name": "a", "last": "b"}
+    for number in range(600):
+        for name, often in zip(values, chance.choices((0, 0.02, 0.5, 1), k=len(values)), strict=True):
+            if chance.random() < often * (number // 100 % 2):
+                values[name] = f"{name} {number}" if type(values[name]) is str else type(values[name])(number)
+        vars(simulation.subject).update(values)
+        simulation.subject.inner.size = number // 40
+        simulation.step(None)
+        assert simulation.state["Game.count"] == values["count"]
+        assert simulation.state["Game.speed"] == values["speed"]
+        assert simulation.state["Game.flag"] == values["flag"]
+        assert simulation.state["Game.inner.size"] == number // 40
+        if number % 10 == 0:
+            assert simulation.recapture() == []
+    assert len(plans) < 40, "some plans for what is learned, and one for each look at all"
+
+
+def test_the_objects_before_are_let_go() -> None:
+    """A plan that is used no more keeps no values alive, without a search for garbage."""
+    gc.disable()
+    try:
+        simulation = adapt(Game(), fields())
+        first = simulation.subject.places = np.ones(3)
+        simulation.step(None)
+        for number in range(100):
+            simulation.subject.count = number  # Another plan is made.
+            simulation.step(None)
+        simulation.subject.places = np.zeros(3)
+        simulation.step(None)
+        gone = weakref.ref(first)
+        del first
+        assert gone() is None
+    finally:
+        gc.enable()

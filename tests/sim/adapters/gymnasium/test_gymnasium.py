@@ -300,6 +300,39 @@ def test_members_of_enums_are_their_values_live_and_in_a_replay(action: Any, giv
         assert run.verify().ok
 
 
+class Repeats(gymnasium.Env[Any, Any]):
+    """Keeps its last actions, as an environment with sticky or smooth actions does."""
+
+    observation_space = spaces.Box(-9.0, 9.0, (2,), np.float32)
+    action_space = spaces.Box(-1.0, 1.0, (2,), np.float32)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Forget them."""
+        super().reset(seed=seed, options=options)
+        self.last: Any = np.zeros(2, np.float32)
+        self.kept: list[Any] = []
+        return self.last, {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Keep the action."""
+        self.last, self.kept = action, [*self.kept[-2:], action]
+        return np.float32(sum(self.kept)), 0.0, False, False, {}
+
+
+def test_actions_that_are_rows_of_one_array_may_be_kept(tmp_path: Path) -> None:
+    """A replay has each of them as an array of its own, and so has the recorded run."""
+    actions = np.random.default_rng(1).uniform(-1, 1, (20, 2)).astype(np.float32)
+    env = recorder.record(Repeats(), tmp_path / "run.tape", quiet=True, trial_ms=0, keyframe_interval_ticks=6)
+    env.reset(seed=1)
+    for action in actions:
+        env.step(action)
+    env.close()
+    run = replayer.open(tmp_path / "run.tape", world=Repeats)
+    assert run.verify().ok
+    run.seek(-1)
+    assert np.array_equal(run.subject.unwrapped.kept, actions[-3:])
+
+
 def test_an_action_that_cannot_be_recorded_is_refused_before_the_step(tmp_path: Path) -> None:
     """The environment is not stepped, and the recording continues."""
     env = recorder.record(zoo.Drift(), tmp_path / "run.tape", quiet=True)

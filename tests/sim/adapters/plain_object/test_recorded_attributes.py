@@ -261,3 +261,54 @@ def test_what_the_class_does_not_have_the_recorded_object_does_not_have(tmp_path
             recorder.record(plain.subject, tmp_path / "two.tape")
     with recorder.record(plain.subject, tmp_path / "two.tape", quiet=True) as again:
         again.step()
+
+
+class Dial:
+    """Steps when its property is set, and when an item is."""
+
+    def __init__(self) -> None:
+        self.turns, self._level = 0, 0
+
+    def turn(self, by: int = 1) -> int:
+        self.turns += by
+        return self.turns
+
+    @property
+    def level(self) -> int:
+        """Its setter makes a step after it has changed something."""
+        return self._level
+
+    @level.setter
+    def level(self, value: int) -> None:
+        if value < 0:
+            raise ValueError("a level below 0")
+        self._level = value
+        self.turn(10)
+
+    def __setitem__(self, index: int, value: int) -> None:
+        self.turn(index)
+        self._level = value
+
+
+def test_a_step_that_an_assignment_calls_is_a_part_of_it(tmp_path: Path) -> None:
+    """A replay repeats the assignment with all that it does; a step after one that raised is a tick again."""
+    tape = tmp_path / "dial.tape"
+    dial = recorder.record(Dial(), tape, step="turn", quiet=True, trial_ms=0)
+    truth = []
+    with pytest.warns(UserWarning, match=r"Dial\.level was assigned from outside, and that called turn\(\)"):
+        dial.level = 3
+    with pytest.warns(UserWarning, match=r"Dial\[5\] was assigned from outside, and that called turn\(\)"):
+        dial[5] = 4
+    dial.level = 5
+    truth.append((dial.turn(), dial.level))
+    with pytest.raises(ValueError, match="below 0"):
+        dial.level = -1
+    truth.append((dial.turn(), dial.level))
+    dial.close()
+
+    assert truth == [(26, 5), (27, 5)]
+    with replayer.open(tape, world=Dial) as run:
+        for tick, (turns, level) in enumerate(truth, 1):
+            run.seek(tick)
+            assert (run.subject.turns, run.subject.level) == (turns, level)
+        assert run.verify().ok

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from sim import Blob, Field, Schema, Snapshot, State, Table, UnmarkedWriteError
 from sim.kernel.changes.row_changes import AuditedChanges, MarkedChanges, ScannedChanges, ScannedWhileSmall
+from sim.kernel.marks import MANY_ROWS
 
 from sim_strategies import Write, apply_write, schemas, writes
 
@@ -244,8 +245,11 @@ def test_marks_follow_their_consumers_and_the_layout() -> None:
 
 
 def test_a_small_state_is_scanned_and_a_grown_one_is_marked() -> None:
-    """The change comes with the full keyframe after the growth; until then everything has changed."""
-    state = State(Schema(Field("x", "i8", (4,)), Table("t", Field("a", "i8"), capacity=4)))
+    """The change comes with the full keyframe after the growth; until then everything has changed.
+
+    Once marked, only fields with wide rows have their rows listed.
+    """
+    state = State(Schema(Field("x", "i8", (4,)), Table("t", Field("a", "i8"), capacity=4), Field("w", "i8", (4, 2))))
     source = ScannedWhileSmall(state, state.layout.size_bytes)
     assert source.needs_baseline
     source.reset(state.snapshot())
@@ -255,12 +259,46 @@ def test_a_small_state_is_scanned_and_a_grown_one_is_marked() -> None:
     assert as_lists(source.changed_rows())["x"] == [0, 1, 2, 3]
     source.reset(state.snapshot())
     assert not source.needs_baseline
+    assert source.changed_rows() == {} == source.changed_fields()
     state["x"][2] = 5
+    assert source.changed_rows() == {}
     state.set("x", 3, 5)
-    assert as_lists(source.changed_rows()) == {"x": [3]}
+    assert as_lists(source.changed_rows()) == {"x": [0, 1, 2, 3]}
+    assert source.changed_fields() == {"x": None}
     source.close()
-    state.set("x", 0, 5)
-    assert as_lists(source.changed_rows()) == {"x": [3]}
+    state.set("w", 0, 5)
+    assert as_lists(source.changed_rows()) == {"x": [0, 1, 2, 3]}
+
+
+@settings(deadline=None)
+@given(data=st.data())
+def test_a_consumer_of_fields_alone_gets_those_of_all_marks(data: st.DataObject) -> None:
+    """Whatever rows are marked, in whatever form, of few and of many rows: the fields and their rows are the same."""
+    table = Table("t", Field("b", "u1"), Field("pair", "i8", (2,)), capacity=4000)
+    state = State(Schema(Field("grid", "i8", (3 * MANY_ROWS,)), table))
+    state.add_rows("t", 3500)
+    full, short = state.attach_marks(), state.attach_marks(lists_narrow=False)
+    assert full.fields() == short.fields() == dict.fromkeys(state.layout.slots)
+    for marks in (full, short):
+        marks.clear()
+    for _ in range(data.draw(st.integers(1, 4))):
+        name = data.draw(st.sampled_from(["grid", "t.b", "t.pair"]))
+        count = len(state[name])
+        many = data.draw(st.integers(1, 2 * MANY_ROWS))
+        numbers = np.random.default_rng(data.draw(st.integers(0, 99))).integers(1 - count, count, many)
+        mask = np.isin(np.arange(count), numbers)
+        state.mark(name, data.draw(st.sampled_from([numbers, mask, abs(numbers), slice(3, 20), None, numbers[:2]])))
+        for outside in (abs(numbers) + 8000, -abs(numbers) - 8000):
+            with pytest.raises(IndexError):
+                state.mark(name, outside)
+    fields = [
+        {name: rows if rows is None else rows.tolist() for name, rows in marks.fields().items()}
+        for marks in (full, short)
+    ]
+
+    assert fields[0] == fields[1]
+    for name, rows in full.rows().items():
+        assert set(rows.tolist()) <= set(short.rows()[name].tolist())
 
 
 def test_before_the_first_baseline_everything_has_changed() -> None:

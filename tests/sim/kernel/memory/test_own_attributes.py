@@ -129,6 +129,19 @@ class Refusing:
         raise AssertionError
 
 
+class Hidden:
+    """A property has the name of an attribute that is in the dict."""
+
+    @property
+    def b(self) -> Any:
+        """Not the attribute."""
+        return self.__dict__["b"]
+
+    @b.setter
+    def b(self, value: Any) -> None:
+        raise AssertionError(value)
+
+
 @pytest.mark.parametrize("cls", [Ends, Abstract, Slotted, Listed, int])
 def test_what_is_not_known(cls: type) -> None:
     """Classes whose objects cannot be made unseen, or have their attributes elsewhere."""
@@ -136,6 +149,7 @@ def test_what_is_not_known(cls: type) -> None:
 
 
 def test_no_code_of_the_class_runs() -> None:
-    """Neither its constructor nor its __setattr__."""
+    """Neither its constructor nor its __setattr__, nor the setter of a property."""
+    assert own_attributes(Hidden, ("b",)) is None
     assert own_attributes(Refusing, ("b",)) is not None
     assert own_attributes(Unit, [f"n{number}" for number in range(31)]) is None, "so many need a dict"

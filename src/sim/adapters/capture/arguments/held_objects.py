@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from sim.adapters.capture.constants import Constants
 from sim.adapters.capture.graph.names.python_class import base_of
 from sim.adapters.capture.graph.object_graph import ObjectGraph
 from sim.adapters.capture.graph.reach.paths import chain_to
+from sim.adapters.capture.values import is_array
 
 
 class HeldObjects:
@@ -16,6 +17,7 @@ class HeldObjects:
 
     Attributes:
         finder: finds the classes of the objects.
+        left_out: see there.
     """
 
     def __init__(self, graph: ObjectGraph, constants: Constants, with_fields: Callable[[], Iterable[Any]]) -> None:
@@ -23,15 +25,25 @@ class HeldObjects:
         self.finder = graph.finder
         self._graph, self._constants, self._with_fields = graph, constants, with_fields
         self._names = graph.groups
+        self.left_out: Sequence[Any] = ()
 
     def holds_any(self, addresses: set[int]) -> bool | None:
         """Return True for the identity of a mutable value in the object, or several of them, None if that is not known."""
         held = (self._constants.addresses, self._graph.nodes.numbers)
-        if any(one in numbers for numbers in held for one in addresses) or any(
-            id(one) in addresses for one in self._with_fields()
-        ):
+        if any(one in numbers for numbers in held for one in addresses):
+            return True
+        if any(id(one) in addresses or (is_array(one) and id(one.base) in addresses) for one in self._with_fields()):
             return True
         return None if self._graph.is_forgotten else False
+
+    def array_over(self, base: Any) -> Any:
+        """The array with a field of its own that alone holds this base, and all of its memory; None without one."""
+        return next((one for one in self._with_fields() if is_array(one) and one.base is base), None)
+
+    def take_left_out(self) -> Sequence[Any]:
+        """The arrays of which the call wrote only a part; none from now on."""
+        taken, self.left_out = self.left_out, ()
+        return taken
 
     def may_name_any(self, addresses: set[int]) -> bool:
         """Return True if a module or class may refer to an object with any of these identities by a name."""

@@ -8,6 +8,7 @@ Forms, besides those of values.py:
     ["O", class, [names], value, ...]  a new object, by its attributes; none of its code runs when it is made again
     ["P", ["a", name], ["i", 3], ...]  an object that the recorded one holds, by the steps to it (places.py)
     ["P", ["b", name], ...]            the same, by an attribute as it was before the assignments from outside
+    ["P", ..., ["m", 0]]               the base of an array that it holds, which has the memory of several views
     ["N", name, bytes]                 an object of a module, by its name there, with what it holds (global_values.py)
     ["N", name]                        the same, inside such an object
 """
@@ -15,7 +16,7 @@ Forms, besides those of values.py:
 from __future__ import annotations
 
 from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 from sim.adapters.capture.arguments.global_values import global_form, global_value
@@ -36,13 +37,22 @@ _ADVICE = "pass an index, a name or a number in its place"
 
 
 class Holder(Protocol):
-    """What the recorded object holds, as it was captured last."""
+    """What the recorded object holds, as it was captured last.
+
+    Attributes:
+        left_out: arrays of which a call that is under way wrote only a part.
+    """
+
+    left_out: Sequence[Any]
 
     def holds_any(self, addresses: set[int]) -> bool | None:
         """Return True for the identity of a mutable value in the object, or several of them, None if that is not known."""
 
     def may_name_any(self, addresses: set[int]) -> bool:
         """Return True if a module or class may refer to an object with any of these identities by a name."""
+
+    def array_over(self, base: Any) -> Any:
+        """The array with a field of its own that alone holds this base, and all of its memory; None without one."""
 
     def name_of(self, value: Any) -> str | None:
         """The name by which a module or class refers to an object now; None without one."""
@@ -95,6 +105,11 @@ class ObjectValues:
             return leads_to(self._subject, addresses)
         return held or (self._has_changes and leads_to(self._subject, addresses, self._before, self._stops_at()))
 
+    def leave_out(self, owners: Sequence[Any]) -> None:
+        """See CallValues."""
+        if self._holder is not None:
+            self._holder.left_out = owners
+
     def place(self, value: Any, path: str, encoder: ValueEncoder, depth: int) -> Any:
         """The form of an immutable value, or the steps to a part of the subject; None for any other value.
 
@@ -109,12 +124,14 @@ class ObjectValues:
                 raise NotPlainError(path, value, str(error)) from None
         if self._holder is None or isinstance(value, tuple):
             return None
+        over = self._holder.array_over(value) if is_array(value) else None
         try:
-            steps = self._steps_to(value, self._holder)
+            steps = self._steps_to(value if over is None else over, self._holder)
         except UnsavableError as error:
             raise NotPlainError(path, value, str(error)) from None
         if steps is not None:
-            return ["P", *([kind, encoder.tree(one, path, depth + 1)] for kind, one in steps)]
+            form = ["P", *([kind, encoder.tree(one, path, depth + 1)] for kind, one in steps)]
+            return form if over is None else _base_form(value, over, form, path, encoder)
         name = self._holder.name_of(value)
         return None if name is None else global_form(name, value, path, _InGlobal(self._finder, self._holder))
 
@@ -211,6 +228,14 @@ class ObjectValues:
         raise ValueError(f"expected a value of a call, got {str(tree)[:40]}")
 
 
+def _base_form(base: Any, over: Any, form: list[Any], path: str, encoder: ValueEncoder) -> list[Any]:
+    """The form of the base of an array, which a restore does not make: a view of the array over it. form: of that array."""
+    if not over.flags.c_contiguous:
+        raise NotPlainError(path, base, f"it shares the memory of an array whose rows are not in one piece: {_ADVICE}")
+    encoder.enter(base)
+    return ["v", form, base.dtype.newbyteorder("<").str, list(base.shape), list(base.strides), 0]
+
+
 def _is_container(value: Any) -> bool:
     return type(value) in _CONTAINERS or is_array(value) or is_generator(value)
 
@@ -277,6 +302,8 @@ def _step(plain: Any, decoder: ValueDecoder) -> Step:
             return ("a", name) if kind == "a" else ("b", name)
         case ["i" | "n" as kind, int(place)]:
             return ("i", place) if kind == "i" else ("n", place)
+        case ["m", 0]:
+            return "m", 0
         case ["k", key]:
             return "k", decoder.value(key)
     raise ValueError(f"expected a step to an object, got {str(plain)[:40]}")

@@ -1,6 +1,6 @@
 """Where a mutable value stands in an object: the steps that lead to it, and back.
 
-A step is an attribute, an item of a list or tuple, or a key of a dict. To take it runs no code of the user's classes but the
+A step is an attribute, an item of a list or tuple, a key of a dict, or the base of an array. To take it runs no code of the user's classes but the
 comparison of keys. What only a set, an iterator or a function leads to has no place.
 """
 
@@ -13,11 +13,13 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
+import numpy as np
+
 from sim.adapters.capture.graph.rows import has_slot, object_dict, slot_names, slot_of
 
 Step = tuple[
-    Literal["a", "b", "i", "k", "n"], Any
-]  # An attribute, now or before a change; the place of an item; a key; the number of a key.
+    Literal["a", "b", "i", "k", "n", "m"], Any
+]  # An attribute, now or before a change; the place of an item; a key; the number of a key; the base of an array.
 _SEQUENCES: tuple[Any, ...] = (list, tuple, deque)
 _NO_WAY = (types.ModuleType, type, types.FunctionType)
 _ATOMS = frozenset((type(None), bool, int, float, str, bytes))  # Keys that lead to nothing.
@@ -73,6 +75,7 @@ def leads_to(
         if stops_at is not None:
             waiting = [one for one in waiting if not stops_at(one)]
         found = [one for one in gc.get_referents(*waiting) if not isinstance(one, _NO_WAY)]
+        found += [one.base for one in waiting if _has_base(one)]  # The collector is not told of it.
         waiting = list({id(one): one for one in found if id(one) not in seen}.values())
         seen.update(map(id, waiting))
     return False
@@ -116,7 +119,12 @@ def _steps_in(parts: Iterable[tuple[Step, Any]], wanted: Any) -> list[Step] | No
 
 
 def _may_lead_on(value: Any) -> bool:
-    return isinstance(value, (*_SEQUENCES, dict)) or bool(type(value).__dictoffset__) or bool(slot_names(type(value)))
+    has_parts = isinstance(value, (*_SEQUENCES, dict)) or _has_base(value)
+    return has_parts or bool(type(value).__dictoffset__) or bool(slot_names(type(value)))
+
+
+def _has_base(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and isinstance(value.base, np.ndarray)
 
 
 def _parts(owner: Any) -> Iterator[tuple[Step, Any]]:
@@ -132,6 +140,8 @@ def _parts(owner: Any) -> Iterator[tuple[Step, Any]]:
     if isinstance(owner, dict):
         yield from ((("k", key), value) for key, value in dict.items(owner))
         yield from ((("n", number), key) for number, key in enumerate(_keys(owner)) if type(key) not in _ATOMS)
+    if _has_base(owner):
+        yield ("m", 0), owner.base
     for base in _SEQUENCES:
         if isinstance(owner, base):
             yield from ((("i", place), value) for place, value in enumerate(base.__iter__(owner)))
@@ -152,6 +162,8 @@ def _part(owner: Any, kind: str, name: Any) -> Any:
     elif kind == "n" and type(name) is int and isinstance(owner, dict):
         if 0 <= name < dict.__len__(owner):
             return next(itertools.islice(_keys(owner), name, None))
+    elif kind == "m" and _has_base(owner):
+        return owner.base
     elif kind == "i" and type(name) is int:
         for base in _SEQUENCES:
             if isinstance(owner, base):

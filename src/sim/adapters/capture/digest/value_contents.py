@@ -41,9 +41,12 @@ _FUNCTIONS = (
 )  # fmt: skip
 # Iterators whose __reduce__ gives the whole position, in every supported Python.
 _ITERATORS: tuple[Any, ...] = (
-    iter([]), iter(()), iter(""), iter(b""), iter(bytearray()), iter(range(0)), iter(range(1 << 70)), reversed([]),
+    iter([]), iter(()), iter(""), iter("é"), iter(b""), iter(bytearray()), iter(range(0)), iter(range(1 << 70)), reversed([]),
     iter({}), iter({}.values()), iter({}.items()), enumerate(()), zip(), map(bool, ()), filter(None, ()),
 )  # fmt: skip
+_RANGE_ITERATORS = (type(iter(range(0))), type(iter(range(1 << 70))))
+_TEXT_ITERATOR = type(iter(""))  # An exhausted one of a text that is not ASCII has another class, and is the same.
+_TEXT_ITERATORS = (_TEXT_ITERATOR, type(iter("é")))
 
 
 class Lookup:
@@ -267,7 +270,12 @@ class ValueContents:
     def of_iterator(self, value: Any) -> Content:
         """An iterator of a container."""
         _, arguments, *position = value.__reduce__()
-        return b"iterator " + self.lookup.name(type(value)), [*arguments, *position], ()
+        if type(value) in _RANGE_ITERATORS:
+            return b"iterator " + self.lookup.name(type(value)), [_rest_of(*arguments, *position), 0], ()
+        kind = _TEXT_ITERATOR if type(value) in _TEXT_ITERATORS and not position else type(value)
+        if position and position[0] is not None and position[0] < 0:  # It has passed the start of a reversed list.
+            arguments, position = ([],), []
+        return b"iterator " + self.lookup.name(kind), [*arguments, *position], ()
 
     def of_closure(self, value: Any) -> Content:
         """A function that keeps variables of the function around it."""
@@ -363,6 +371,12 @@ _PLAIN: dict[type, Callable[[Any], Any]] = {
 def _shown(key: Any) -> str:
     """A key in a path: its text if that has no address, otherwise its type."""
     return repr(key) if is_pure(key) else f"a {type(key).__name__}"
+
+
+def _rest_of(whole: range, index: int | None = None) -> range:
+    """What an iterator over a range still gives, as the range that no other one of the same numbers differs from."""
+    rest = whole[index or 0 :]
+    return range(rest[0], rest[-1] + (1 if rest.step > 0 else -1), rest.step) if rest else range(0)
 
 
 _PLAIN_KINDS: dict[type, Callable[[ValueContents, Any], Content]] = {

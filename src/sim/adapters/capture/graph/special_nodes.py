@@ -23,7 +23,7 @@ from sim.adapters.capture.graph.kinds.array_kind import (
 )
 from sim.adapters.capture.graph.kinds.kind_protocol import SpecialKind
 from sim.adapters.capture.graph.kinds.partial_kind import PartialKind
-from sim.adapters.capture.graph.kinds.refusals import is_picklable, refusal
+from sim.adapters.capture.graph.kinds.refusals import refusal, refusal_of_unknown
 from sim.adapters.capture.graph.kinds.set_kind import SetKind
 from sim.adapters.capture.graph.kinds.special_kinds import KINDS, learn_kind
 from sim.adapters.capture.graph.sets.seen_elements import SeenElements
@@ -103,10 +103,7 @@ class SpecialNodes:
         if reason is not None:
             raise UnsavableError("it cannot be saved", reason, value)
         if self._pickler is None:
-            advice = (
-                "pass trust=True (it is pickled)" if is_picklable(value) else "keep what you need of it in attributes"
-            )
-            raise UnsavableError("it is an object of a C type that is not known", advice, value)
+            raise UnsavableError(*refusal_of_unknown(value), value)
         return True
 
     def add(self, number: int, value: Any) -> None:

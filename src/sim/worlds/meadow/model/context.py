@@ -16,6 +16,8 @@ from sim.worlds.meadow.model.dispersal import SeedRings
 from sim.worlds.meadow.model.energy_ledger import Flow, Ledger
 from sim.worlds.meadow.model.event_log import EventLog
 from sim.worlds.meadow.model.layout import Parameter
+from sim.worlds.meadow.model.loops import draw_first_words
+from sim.worlds.meadow.model.numba_loops import SWARMS_MIN, compiled_for
 
 Values = npt.NDArray[np.int64]
 
@@ -99,6 +101,18 @@ class PhaseContext:
     def tick(self) -> int:
         """The tick that the current step produces."""
         return int(self.state["tick"])
+
+    def first_words(self, phase: int, entities: Values) -> Values:
+        """Return the first random word of each entity in this tick, below 2**32: (entities,) int64."""
+        keyed, tick = self.random, self.tick
+        compiled = compiled_for(len(entities), SWARMS_MIN, draw_first_words)
+        if compiled is None:
+            return keyed.words(phase, tick, entities)[:, 0].astype(np.int64)
+        keyed.check(phase, tick, entities)
+        words = np.empty(len(entities), np.int64)
+        numbers = (tick & 0xFFFFFFFF, phase << 24 | (tick >> 32) << 16, *keyed.key)
+        compiled(entities, *(np.uint64(number) for number in numbers), words)
+        return words
 
     def parameter(self, parameter: Parameter) -> int:
         """Return the current value of a parameter."""

@@ -6,7 +6,7 @@ start from the visible values. Negative energy is written as zero.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,15 +19,6 @@ Layer = npt.NDArray[np.int64]
 PlantCells = tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]  # Species, y and x of plants.
 
 
-class PlantColumns(NamedTuple):
-    """Columns of the table of plants."""
-
-    species: npt.NDArray[Any]
-    y: npt.NDArray[Any]
-    x: npt.NDArray[Any]
-    energy: npt.NDArray[Any]
-
-
 def visible_energy(state: State) -> Layer:
     """Return plant energy by species as of the last rebuild: (species, height, width) int64, 1/65536 units."""
     layer: Layer = state["biotope.energy"][int(state["biotope.front"])]
@@ -38,13 +29,14 @@ def write_energy(state: State, species: Any, y: Any, x: Any, energy: Any) -> Non
     """Write the energy of plants of these species at these cells to the back side."""
     back = 1 - int(state["biotope.front"])
     layers = state["biotope.energy"]
-    layers[back, species, y, x] = np.maximum(energy, 0)
     _, species_count, height, width = layers.shape
-    state.mark("biotope.energy", np.atleast_1d(((back * species_count + species) * height + y) * width + x))
+    numbers = np.atleast_1d(((back * species_count + species.astype(np.int64)) * height + y) * width + x)
+    layers.reshape(-1)[numbers] = np.maximum(energy, 0)
+    state.mark("biotope.energy", numbers)
 
 
-def rebuild_at(state: State, rows: Layer, left: PlantCells) -> None:
-    """Write the energies of all plants, which are in these rows, to the back side, and rebuild.
+def rebuild_at(state: State, left: PlantCells) -> None:
+    """Write the energies of all plants to the back side, and rebuild.
 
     left: cells of plants that were removed since the last rebuild; zeros are written there. Cells without a plant, then
     and now, were not written: both sides are equal there, so they are skipped.
@@ -54,38 +46,42 @@ def rebuild_at(state: State, rows: Layer, left: PlantCells) -> None:
         (state[name][front].reshape(-1), state[name][1 - front].reshape(-1))
         for name in ("biotope.energy", "biotope.total")
     )
-    width = state["biotope.total"].shape[2]
     species, y, x = left
-    cells = y.astype(np.int64) * width + x
-    plants = PlantColumns(*(state[f"plants.{name}"] for name in ("species", "y", "x", "energy")))
+    cells = y.astype(np.int64) * state["biotope.total"].shape[2] + x
     layers = (written, seen, sums, seen_sums)
     # Removed plants come first, since a seedling of the same species may stand in such a cell.
     for rewritten, shown, changed_cells in (
         _publish(species * sums.size + cells, cells, np.zeros(len(cells), np.int64), *layers),
-        publish(rows, plants, width, *layers),
+        publish(state, *layers),
     ):
-        state.mark("biotope.energy", rewritten + (1 - front) * seen.size)
-        state.mark("biotope.energy", shown + front * seen.size)
-        for side in (0, 1):
-            state.mark("biotope.total", changed_cells + side * sums.size)
+        for name, numbers, side, size in (
+            ("biotope.energy", rewritten, 1 - front, seen.size),
+            ("biotope.energy", shown, front, seen.size),
+            ("biotope.total", changed_cells, 0, sums.size),
+            ("biotope.total", changed_cells, 1, sums.size),
+        ):
+            state.mark(name, numbers + size if side else numbers)
     state["biotope.front"][()] = 1 - front
     state.mark("biotope.front")
 
 
-def publish(rows: Layer, plants: PlantColumns, width: int, *layers: Layer) -> tuple[Layer, Layer, Layer]:
-    """Write the energies of plants to the back side, copy what differs to the front, and correct both sides' sums.
+def publish(state: State, *layers: Layer) -> tuple[Layer, Layer, Layer]:
+    """Write the energies of all plants to the back side, copy what differs to the front, and correct both sides' sums.
 
     layers: the species' layers and their sum, back and front, flattened: written, seen, sums, seen_sums.
     Returns the flat indices that changed on the back and on the front, and the cells whose sums changed.
     """
-    compiled = compiled_for(len(rows), PLANTS_MIN, publish_plants)
+    occupant, size = state["biotope.occupant"].reshape(-1), layers[2].size
+    species, energy = state["plants.species"], state["plants.energy"]
+    compiled = compiled_for(len(energy), PLANTS_MIN, publish_plants)
     if compiled is None:
-        species, y, x, energy = (column[rows] for column in plants)
-        cells = y.astype(np.int64) * width + x
-        return _publish(species * layers[2].size + cells, cells, np.maximum(energy, 0), *layers)
-    room = [np.empty(len(rows), np.int64) for _ in range(3)]
-    rewritten, shown = compiled(rows, *plants, width, *layers, *room)
-    return room[0][:rewritten], room[1][:shown], room[2][:shown]
+        cells = np.flatnonzero(occupant)
+        rows = occupant[cells] - 1
+        return _publish(species[rows] * size + cells, cells, np.maximum(energy[rows], 0), *layers)
+    room = len(energy) + 1
+    places, results = np.empty((2, room), np.int32), [np.empty(room, np.int64) for _ in range(3)]
+    rewritten, shown = compiled(occupant, species, energy, *layers, *places, *results)
+    return results[0][:rewritten], results[1][:shown], results[2][:shown]
 
 
 def _publish(

@@ -1,7 +1,8 @@
 """Compile loops of the meadow with numba, if it is installed and the meadow is large enough to gain from it.
 
 Compiled or not, a loop gives the same result to the last bit: both forms are one function of integers alone, and no
-option lets the compiler change the result (no fastmath, no threads). An index out of range raises IndexError in both.
+option lets the compiler change the result (no fastmath, no threads). An index out of range raises IndexError in both;
+the compiler does not check it where indices follow from the shapes of arrays, or are checked before (loops.by_shape).
 numba caches the compiled code, next to this file or in the user's cache folder.
 """
 
@@ -37,9 +38,12 @@ class Loop:
     view: Callable[[npt.NDArray[Any]], Any]
 
 
-def loop_for(count: int, least: int, function: Function, *helpers: Function) -> Loop:
-    """Return the form of a function for a loop over count items: compiled from least items on. helpers: its callees."""
-    compiled = compiled_for(count, least, function, *helpers)
+def loop_for(count: int, least: int, function: Function, *helpers: Function, compiled_as: Function) -> Loop:
+    """Return the form of a function for a loop over count items: compiled from least items on.
+
+    helpers: its callees. compiled_as: the function to compile, which calls it and gives the same result.
+    """
+    compiled = compiled_for(count, least, compiled_as, *helpers, function)
     return Loop(function, _as_list, _as_memory) if compiled is None else Loop(compiled, _as_it_is, _as_it_is)
 
 
@@ -74,12 +78,14 @@ def compile_loop(function: Function, helpers: tuple[Function, ...]) -> Function 
 
     if numba.config.DISABLE_JIT:
         return None
+    _teach_fetching()
     for helper in helpers:
         numba.extending.register_jitable(boundscheck=True)(helper)
+    is_checked = getattr(function, "checks_indices", True)
     try:
-        compiled = numba.njit(function, boundscheck=True, cache=True)
+        compiled = numba.njit(function, boundscheck=is_checked, cache=True)
     except RuntimeError:  # There is no folder for the cache.
-        compiled = numba.njit(function, boundscheck=True)
+        compiled = numba.njit(function, boundscheck=is_checked)
     _announce(compiled)
     typed: Callable[..., None] = compiled
     return typed
@@ -99,3 +105,39 @@ def _announce(compiled: Any) -> None:
             pass
 
     event.register("numba:compile", Announcement())
+
+
+def fetch_ahead(values: Any, index: int) -> None:
+    """Begin to load an item of a one-dimensional array; an index outside of it is no error. Interpreted: do nothing.
+
+    A processor fetches ahead by itself where addresses follow a pattern. Those of the cells of plants and swarms do not.
+    """
+
+
+@functools.cache
+def _teach_fetching() -> None:
+    """Let numba compile calls of fetch_ahead to the processor's instruction."""
+    from llvmlite import ir  # noqa: PLC0415 - with numba, which takes half a second
+    from numba import types  # noqa: PLC0415
+    from numba.core import cgutils  # noqa: PLC0415
+    from numba.extending import intrinsic, overload  # noqa: PLC0415
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def fetch(_: Any, array: Any, place: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+            byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+            kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+            function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
+            how = [ir.Constant(number, value) for value in (0, 3, 1)]  # To read, keep it in all caches, data.
+            builder.call(function, [builder.bitcast(builder.gep(data, [arguments[1]]), byte), *how])
+            return context.get_dummy_value()
+
+        return types.void(array, place), generate
+
+    @overload(fetch_ahead, inline="always")  # type: ignore[untyped-decorator]
+    def compiled_form(values: Any, index: Any) -> Any:  # noqa: ARG001 - numba asks with the types
+        def form(values: Any, index: Any) -> Any:
+            fetch(values, index)
+
+        return form

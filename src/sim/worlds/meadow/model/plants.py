@@ -17,6 +17,8 @@ import numpy.typing as npt
 from sim.kernel.state import State
 from sim.worlds.meadow.model.layers import write_energy
 from sim.worlds.meadow.model.layout import NEIGHBOURS
+from sim.worlds.meadow.model.loops import list_living
+from sim.worlds.meadow.model.numba_loops import PLANTS_MIN, compiled_for
 from sim.worlds.meadow.model.table_rows import Rows, add_entities, clear_rows, in_order_of_id
 
 COLUMNS = ("energy", "loss_cause", "last_reproduction", "id", "species", "x", "y", "links")
@@ -37,8 +39,7 @@ class Stand:
     @staticmethod
     def of(state: State, species: npt.NDArray[np.bool_]) -> Stand:
         """Return the plants that live now. species: mask of the species to include."""
-        rows = np.flatnonzero(species[state["plants.species"]] & (state["plants.id"] != 0))
-        rows = in_order_of_id(state, "plants", rows)
+        rows = in_order_of_id(state, "plants", _living(state["plants.id"], state["plants.species"], species))
         return Stand(rows, state["plants.id"][rows])
 
     def find(self, ids: Rows) -> Rows:
@@ -50,6 +51,15 @@ class Stand:
             matches = self.ids[index] == ids
             result[matches] = self.rows[index[matches]]
         return result
+
+
+def _living(ids: Rows, kinds: Rows, species: npt.NDArray[np.bool_]) -> Rows:
+    """Return the rows of the plants of some species. ids, kinds: columns; kinds are their species."""
+    compiled = compiled_for(len(ids), PLANTS_MIN, list_living)
+    if compiled is None:
+        return np.flatnonzero(species[kinds] & (ids != 0))
+    rows = np.empty(len(ids) + 1, np.int64)
+    return rows[: compiled(ids, kinds, species, rows)]
 
 
 def plant_cells(state: State, rows: Rows) -> tuple[Rows, Rows, Rows]:

@@ -14,6 +14,8 @@ from sim.worlds.meadow.model.context import PhaseContext
 from sim.worlds.meadow.model.energy_ledger import Flow
 from sim.worlds.meadow.model.layers import Layer
 from sim.worlds.meadow.model.layout import NEIGHBOURS, DrawPhase, HeadLoss
+from sim.worlds.meadow.model.loops import count_at
+from sim.worlds.meadow.model.numba_loops import SWARMS_MIN, compiled_for
 from sim.worlds.meadow.model.table_rows import Rows, add_entities, clear_rows
 
 
@@ -99,7 +101,7 @@ def heads_by_plant(state: State, species: int) -> Layer:
     mine = np.flatnonzero((state["swarms.species"] == species) & (state["swarms.id"] != 0))
     plants = state["biotope.occupant"][state["swarms.y"][mine], state["swarms.x"][mine]]
     heads = np.zeros(1 + state.count("plants"), np.int64)  # The first item is for cells without a plant.
-    np.add.at(heads, plants, state["swarms.population"][mine])
+    _count_at(heads, plants, state["swarms.population"][mine])
     return heads[1:]
 
 
@@ -107,5 +109,14 @@ def count_heads(state: State, rows: Rows, grid: Grid) -> Layer:
     """Count the heads of the swarms of these rows in each cell: (height, width) int64."""
     heads = np.zeros(grid.height * grid.width, np.int64)
     cells = state["swarms.y"][rows].astype(np.int64) * grid.width + state["swarms.x"][rows]
-    np.add.at(heads, cells, state["swarms.population"][rows])
+    _count_at(heads, cells, state["swarms.population"][rows])
     return heads.reshape(grid.height, grid.width)
+
+
+def _count_at(counts: Layer, places: Rows, heads: Layer) -> None:
+    """Add heads to the counts at these places, which may repeat."""
+    compiled = compiled_for(len(places), SWARMS_MIN, count_at)
+    if compiled is None:
+        np.add.at(counts, places, heads)
+    else:
+        compiled(places, heads, counts)

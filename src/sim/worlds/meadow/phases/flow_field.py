@@ -14,21 +14,31 @@ import numpy as np
 
 from sim.kernel.arithmetic.fixed_point import ONE, PLACES
 from sim.worlds.meadow.model.context import PhaseContext, Values
-from sim.worlds.meadow.model.loops import spread_at_edge, spread_over
+from sim.worlds.meadow.model.loops import hide_plants, spread_at_edge, spread_over, take_over
 from sim.worlds.meadow.model.numba_loops import CELLS_MIN, compiled_for
 from sim.worlds.meadow.model.plants import plant_cells
-from sim.worlds.meadow.model.table_rows import write_changed
+from sim.worlds.meadow.model.table_rows import mark_changed, write_changed
 
 
 def run_flow_field(context: PhaseContext) -> None:
     """Run the phase."""
-    state = context.state
+    state, camouflage = context.state, context.flora.camouflage
+    cells = state["biotope.flow"].size
+    hide = compiled_for(cells, CELLS_MIN, hide_plants)
+    take = compiled_for(cells, CELLS_MIN, take_over)
     flow = spread(state["biotope.total"][int(state["biotope.front"])], state["biotope.toxins"])
-    hidden = context.flora.camouflage < ONE
+    hidden = camouflage < ONE
+    if hide is not None and take is not None:
+        if hidden.any():
+            hide(*(state[f"plants.{name}"] for name in ("id", "species", "y", "x")), camouflage, flow)
+        differs = np.empty(cells, np.bool_)
+        count = take(flow.reshape(-1), state["biotope.flow"].reshape(-1), differs)
+        mark_changed(state, "biotope.flow", differs, count)
+        return
     if hidden.any():
         rows = np.flatnonzero(hidden[state["plants.species"]] & (state["plants.id"] != 0))
         species, y, x = plant_cells(state, rows)
-        flow[y, x] = (flow[y, x] * context.flora.camouflage[species]) >> PLACES
+        flow[y, x] = (flow[y, x] * camouflage[species]) >> PLACES
     write_changed(state, "biotope.flow", flow)
 
 
@@ -40,8 +50,8 @@ def spread(energy: Values, toxins: Values) -> Values:
     """
     compiled = compiled_for(energy.size, CELLS_MIN, spread_over, spread_at_edge)
     if compiled is not None:
-        base, flow = np.empty(energy.shape, np.int64), np.empty(energy.shape, np.int64)
-        compiled(energy, toxins, base, flow)
+        flow = np.empty(energy.shape, np.int64)
+        compiled(energy, toxins, *np.zeros((3, energy.shape[1]), np.int64), flow)
         return flow
     base = energy.copy()
     for layer in toxins:

@@ -28,11 +28,12 @@ from sim.worlds.meadow.model.context import PhaseContext, Values
 from sim.worlds.meadow.model.energy_ledger import Flow
 from sim.worlds.meadow.model.layers import write_energy
 from sim.worlds.meadow.model.layout import DrawPhase, HeadLoss, LossCause, Parameter
-from sim.worlds.meadow.model.numba_loops import SWARMS_MIN, Loop, loop_for
+from sim.worlds.meadow.model.loops import gather_swarms
+from sim.worlds.meadow.model.numba_loops import SWARMS_MIN, Loop, compiled_for
 from sim.worlds.meadow.model.plants import plant_cells
-from sim.worlds.meadow.model.swarm_turn import HELPERS, Land, run_swarms
+from sim.worlds.meadow.model.swarm_turn import Land, swarm_loop
 from sim.worlds.meadow.model.swarms import add_swarms, count_heads, new_swarm, remove_swarms_without_heads
-from sim.worlds.meadow.model.table_rows import Rows, rows_by_id, write_changed
+from sim.worlds.meadow.model.table_rows import Rows, rows_by_id, set_rows, write_changed
 
 DAUGHTER = [swarming.SPECIES, *range(swarming.DAUGHTER_X, swarming.SWARM_WIDTH)]
 
@@ -43,7 +44,7 @@ def run_interaction(context: PhaseContext) -> None:
     rows = rows_by_id(state, "swarms")
     if not len(rows):
         return
-    loop = loop_for(len(rows), SWARMS_MIN, run_swarms, *HELPERS)
+    loop = swarm_loop(len(rows))
     columns, energy = swarm_columns(context, rows), state["plants.energy"].copy()
     acting = loop.hold(columns.T)
     loop.run(acting, loop.hold(context.kinds), land_of(context, energy, loop))
@@ -72,21 +73,30 @@ def write_results(context: PhaseContext, rows: Rows, results: Values, energy: Va
     context.note(Flow.UPKEEP, context.kinds[results[swarming.SPECIES], swarming.UPKEEP] * before)
     context.note(Flow.STARVATION, results[swarming.UNPAID])
     for column, values in zip(swarming.CHANGING, results, strict=False):
-        state.set(f"swarms.{column}", rows, values)
+        set_rows(state, f"swarms.{column}", rows, values)
 
 
 def swarm_columns(context: PhaseContext, rows: Rows) -> Values:
     """Return the rows of swarm_turn.py for these swarms, transposed: (SWARM_WIDTH, swarms) int64."""
     state = context.state
-    columns = np.zeros((swarming.SWARM_WIDTH, len(rows)), np.int64)
-    for index, name in enumerate((*swarming.CHANGING, "species")):
-        columns[index] = state[f"swarms.{name}"][rows]
+    names = (*swarming.CHANGING, "species")
     ids = state["swarms.id"][rows]
-    moving = np.flatnonzero(columns[swarming.COOLDOWN] <= 0)  # The others need no random draw.
-    columns[swarming.MOVE_WORD, moving] = context.random.words(DrawPhase.MOVEMENT, context.tick, ids[moving])[:, 0]
-    columns[swarming.SPLIT_WORD] = context.random.words(DrawPhase.MITOSIS, context.tick, ids)[:, 0]
-    columns[swarming.EATEN_FROM] = swarming.NONE
-    return columns
+    split_words = context.first_words(DrawPhase.MITOSIS, ids)
+    compiled = compiled_for(len(rows), SWARMS_MIN, gather_swarms)
+    if compiled is not None:
+        swarms, columns = (
+            np.empty((len(rows), swarming.SWARM_WIDTH), np.int64),
+            [state[f"swarms.{name}"] for name in names],
+        )
+        compiled(rows, *columns, context.first_words(DrawPhase.MOVEMENT, ids), split_words, swarms)
+        return swarms.T
+    result = np.zeros((swarming.SWARM_WIDTH, len(rows)), np.int64)
+    for index, name in enumerate(names):
+        result[index] = state[f"swarms.{name}"][rows]
+    moving = np.flatnonzero(result[swarming.COOLDOWN] <= 0)  # The others need no random draw.
+    result[swarming.MOVE_WORD, moving] = context.first_words(DrawPhase.MOVEMENT, ids[moving])
+    result[swarming.SPLIT_WORD], result[swarming.EATEN_FROM] = split_words, swarming.NONE
+    return result
 
 
 def land_of(context: PhaseContext, energy: Values, loop: Loop) -> Land:
@@ -110,8 +120,8 @@ def _write_grazed(context: PhaseContext, results: Values, energy: Values) -> Non
     """Take the eaten energy from the plants, in the table and on the layers' back side."""
     state = context.state
     rows = results[swarming.EATEN_FROM][results[swarming.EATEN] > 0]
-    state.set("plants.energy", rows, energy[rows])
-    state.set("plants.loss_cause", rows, LossCause.FEEDING)
+    set_rows(state, "plants.energy", rows, energy[rows])
+    set_rows(state, "plants.loss_cause", rows, LossCause.FEEDING)
     write_energy(state, *plant_cells(state, rows), energy[rows])
 
 

@@ -33,7 +33,7 @@ from sim.worlds.meadow.model.layout import DrawPhase, LossCause, Parameter
 from sim.worlds.meadow.model.loops import grow_plants
 from sim.worlds.meadow.model.numba_loops import PLANTS_MIN, compiled_for
 from sim.worlds.meadow.model.plants import add_plants, plant_cells, remove_plants
-from sim.worlds.meadow.model.table_rows import in_order_of_id
+from sim.worlds.meadow.model.table_rows import in_order_of_id, set_rows
 from sim.worlds.meadow.phases.mycorrhiza import grow_links
 
 
@@ -52,7 +52,7 @@ def run_lifecycle(context: PhaseContext) -> None:
     add_plants(state, *seedlings, ids=ids)
     if context.tick % context.parameter(Parameter.LINK_INTERVAL) == 0:
         grow_links(context)
-    rebuild_at(state, np.flatnonzero(state["plants.id"] != 0), left)
+    rebuild_at(state, left)
     pass_drought(state)
 
 
@@ -65,41 +65,42 @@ def grow_all(context: PhaseContext) -> tuple[Values, Values]:
         step = step * (100 - int(state["climate.drought_percent"])) // 100
     energy, species, ids, last = (state[f"plants.{name}"] for name in ("energy", "species", "id", "last_reproduction"))
     bounds = (flora.max_energy, flora.survival_threshold, flora.seed_cost, flora.reproduction_interval)
-    before = energy.copy()
-    changed, dying, parents = grow(energy, species, ids, last, context.tick, step, *bounds)
+    before = energy.copy() if context.ledger is not None else energy
+    changed, dying, parents, losers = grow(energy, species, ids, last, context.tick, step, *bounds)
     state.mark("plants.energy", changed)
-    before, after = before[changed], energy[changed]
-    state.set("plants.loss_cause", changed[after < before], LossCause.BACKGROUND)
-    context.note(Flow.GROWTH, np.maximum(after - before, 0))
-    context.note(Flow.DROUGHT, np.maximum(before - after, 0))
+    set_rows(state, "plants.loss_cause", losers, LossCause.BACKGROUND)
+    if context.ledger is not None:
+        gained = energy[changed] - before[changed]
+        context.note(Flow.GROWTH, np.maximum(gained, 0))
+        context.note(Flow.DROUGHT, np.maximum(-gained, 0))
     return dying, parents
 
 
 def grow(
     energy: Values, species: Values, ids: Values, last: Values, tick: int, step: Values, *bounds: Values
-) -> tuple[Values, Values, Values]:
-    """Grow the plants of a table; return the rows of those that changed, that die, and that try to reproduce.
+) -> tuple[Values, ...]:
+    """Grow the plants of a table; return the rows of those that changed, that die, that try to reproduce, that lost energy.
 
     energy, species, ids, last: columns; energy is written; last is the tick of the last reproduction. Free rows stay.
     step, bounds: by species: the growth; maximum energy, survival threshold, seed cost, reproduction interval.
     """
     compiled = compiled_for(len(energy), PLANTS_MIN, grow_plants)
     if compiled is not None:
-        room = np.empty((3, len(energy)), np.int64)
+        room = np.empty((4, len(energy)), np.int64)
         counts = compiled(energy, species, ids, last, tick, step, *bounds, *room)
-        changed, dying, parents = (rows[:count] for rows, count in zip(room, counts, strict=True))
-        return changed, dying, parents
+        return tuple(rows[:count] for rows, count in zip(room, counts, strict=True))
     energy_max, threshold, seed_cost, interval = bounds
     living = ids != 0
     grown = energy + step[species]
     np.clip(grown, 0, energy_max[species], out=grown)
     changed = np.flatnonzero((grown != energy) & living)
+    losers = changed[grown[changed] < energy[changed]]
     energy[changed] = grown[changed]
     least = threshold[species]
     may = (tick - last >= interval[species]) & living
     if may.any():
         may &= energy - seed_cost[species] >= least
-    return changed, np.flatnonzero((energy < least) & living), np.flatnonzero(may)
+    return changed, np.flatnonzero((energy < least) & living), np.flatnonzero(may), losers
 
 
 def _reproduce(context: PhaseContext, dying: Values, parents: Values) -> tuple[Values, ...]:
@@ -152,9 +153,9 @@ def pay_for_seeds(context: PhaseContext, parents: Values) -> None:
     """Let the parents in these rows pay for the seeds that got a cell."""
     state = context.state
     cost = context.flora.seed_cost[state["plants.species"][parents]]
-    state.set("plants.energy", parents, state["plants.energy"][parents] - cost)
-    state.set("plants.loss_cause", parents, LossCause.REPRODUCTION)
-    state.set("plants.last_reproduction", parents, context.tick)
+    set_rows(state, "plants.energy", parents, state["plants.energy"][parents] - cost)
+    set_rows(state, "plants.loss_cause", parents, LossCause.REPRODUCTION)
+    set_rows(state, "plants.last_reproduction", parents, context.tick)
     context.note(Flow.SEEDS, cost)
 
 

@@ -14,7 +14,10 @@ import numpy.typing as npt
 from sim.worlds.meadow.model.context import PhaseContext
 from sim.worlds.meadow.model.energy_ledger import Flow
 from sim.worlds.meadow.model.layout import NEIGHBOURS, LossCause, Parameter
+from sim.worlds.meadow.model.loops import find_pairs
+from sim.worlds.meadow.model.numba_loops import CELLS_MIN, compiled_for
 from sim.worlds.meadow.model.plants import link_plants
+from sim.worlds.meadow.model.table_rows import set_rows
 
 
 def grow_links(context: PhaseContext) -> None:
@@ -39,8 +42,8 @@ def grow_links(context: PhaseContext) -> None:
 def pay_for_links(context: PhaseContext, payers: npt.NDArray[np.int64], cost: int) -> None:
     """Let the plants in these rows pay for a link each."""
     state = context.state
-    state.set("plants.energy", payers, state["plants.energy"][payers] - cost)
-    state.set("plants.loss_cause", payers, LossCause.LINK)
+    set_rows(state, "plants.energy", payers, state["plants.energy"][payers] - cost)
+    set_rows(state, "plants.loss_cause", payers, LossCause.LINK)
     context.note(Flow.LINKS, cost * len(payers))
 
 
@@ -57,6 +60,11 @@ def possible_pairs(context: PhaseContext, cost: int) -> list[tuple[int, int, int
     state, grid = context.state, context.config.grid
     occupant, links, species = state["biotope.occupant"], state["plants.links"], state["plants.species"]
     can_pay = can_pay_link(context, cost)
+    compiled = compiled_for(occupant.size, CELLS_MIN, find_pairs)
+    if compiled is not None:
+        room = np.empty((3, 2 * len(species)), np.int64)
+        count = compiled(occupant, links, species, can_pay, int(context.config.links.between_species), *room)
+        return list(zip(*room[:, :count].tolist(), strict=True))
     y, x = np.nonzero(occupant)  # In the order of (y, x).
     rows = occupant[y, x] - 1
     candidates: list[tuple[npt.NDArray[np.int64], ...]] = []

@@ -35,9 +35,18 @@ from sim.worlds.meadow.model.energy_ledger import Flow
 from sim.worlds.meadow.model.event_log import ACTIVE, BEGUN, ENDED
 from sim.worlds.meadow.model.layers import write_energy
 from sim.worlds.meadow.model.layout import NEIGHBOURS, HeadLoss, LossCause, Parameter
+from sim.worlds.meadow.model.loops import list_nonzero
+from sim.worlds.meadow.model.numba_loops import CELLS_MIN, compiled_for
 from sim.worlds.meadow.model.plants import Stand, plant_cells
 from sim.worlds.meadow.model.swarms import remove_swarms_without_heads
-from sim.worlds.meadow.model.table_rows import add_entities, clear_rows, rows_by_id, set_rows, write_changed
+from sim.worlds.meadow.model.table_rows import (
+    add_entities,
+    clear_rows,
+    in_order_of_id,
+    rows_by_id,
+    set_rows,
+    write_changed,
+)
 from sim.worlds.meadow.phases.transport import spread_signals
 from sim.worlds.meadow.phases.triggers import Firing, fire_rules
 
@@ -124,8 +133,8 @@ def pay_upkeep(context: PhaseContext, triggered: npt.NDArray[np.bool_], stand: S
         paid = np.where(can, np.minimum(cost[turn], energy), 0)
         emits[turn] = can
         payers = plants[turn][paid > 0]
-        state.set("plants.energy", payers, (energy - paid)[paid > 0])
-        state.set("plants.loss_cause", payers, LossCause.DEFENCE)
+        set_rows(state, "plants.energy", payers, (energy - paid)[paid > 0])
+        set_rows(state, "plants.loss_cause", payers, LossCause.DEFENCE)
         by_flora = state["defence_cost"].copy()
         np.add.at(by_flora, state["plants.species"][payers], paid[paid > 0])
         write_changed(state, "defence_cost", by_flora)
@@ -180,7 +189,7 @@ def _rebuild_toxins(state: State, emitted: list[tuple[Values, int]]) -> None:
     """Set the toxin layers to these concentrations and zero elsewhere, touching only the few cells that have or had any."""
     for layer, (cells, amount) in enumerate(emitted):
         toxins = state["biotope.toxins"][layer].reshape(-1)
-        before = np.flatnonzero(toxins != 0)
+        before = _nonzero(toxins)
         touched = np.concatenate([before, cells])
         old = toxins[touched]
         toxins[before] = 0
@@ -188,10 +197,23 @@ def _rebuild_toxins(state: State, emitted: list[tuple[Values, int]]) -> None:
         state.mark("biotope.toxins", touched[toxins[touched] != old] + layer * toxins.size)
 
 
+def _nonzero(layer: Values) -> Values:
+    """Return the cells of a flattened layer that are not 0."""
+    compiled = compiled_for(layer.size, CELLS_MIN, list_nonzero)
+    if compiled is None:
+        return np.flatnonzero(layer)
+    places = np.empty(layer.size, np.int64)
+    return places[: compiled(layer, layer.size, places)]
+
+
 def poison(context: PhaseContext) -> None:
     """Let toxins kill and repel."""
     state, config = context.state, context.config
-    rows = rows_by_id(state, "swarms")
+    rows = np.flatnonzero(state["swarms.id"])
+    is_there = state["biotope.toxins"][:, state["swarms.y"][rows], state["swarms.x"][rows]].any(axis=0)
+    rows = in_order_of_id(state, "swarms", rows[is_there | (state["swarms.population"][rows] == 0)])
+    if not len(rows):
+        return
     species = state["swarms.species"][rows]
     cells = (state["swarms.y"][rows], state["swarms.x"][rows])
     energy_min = np.array([herbivore.energy_min for herbivore in config.herbivores], np.int64)[species]

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from sim.kernel.arithmetic.fixed_point import ONE, PLACES
 from sim.worlds.meadow.model.context import PhaseContext, Values
 from sim.worlds.meadow.model.layout import Parameter
-from sim.worlds.meadow.model.loops import spread_signal
+from sim.worlds.meadow.model.loops import carry_row, list_nonzero, spread_signal
 from sim.worlds.meadow.model.numba_loops import CELLS_MIN, compiled_for
 from sim.worlds.meadow.model.table_rows import mark_changed, write_changed
 
@@ -26,17 +26,20 @@ def spread_signals(context: PhaseContext, signals: Values) -> None:
     """Set the layers of the state to these after one tick. signals: (signals, height, width) int64."""
     decay, epsilon = context.parameter(Parameter.SIGNAL_DECAY), context.config.signalling.epsilon
     wind, field = context.state["biotope.wind"], context.state["biotope.signals"]
-    if compiled_for(field[0].size, CELLS_MIN, spread_signal) is None:
+    find = compiled_for(field[0].size, CELLS_MIN, list_nonzero)
+    if find is None:
         new = np.zeros_like(signals)
         for layer, old in enumerate(signals):
             if old.any():  # Most layers are empty for most of the time.
                 spread(old, wind, decay, epsilon, new[layer])
         write_changed(context.state, "biotope.signals", new)
         return
-    differs, count = np.zeros(signals.shape, np.bool_), 0
+    differs, count, one = np.empty(signals.shape, np.bool_), 0, np.empty(1, np.int64)
     for layer, old in enumerate(signals):
-        if old.any() or field[layer].any():
+        if find(old.reshape(-1), 1, one) or find(field[layer].reshape(-1), 1, one):
             count += spread(old, wind, decay, epsilon, field[layer], differs[layer])
+        else:
+            differs[layer] = False
     mark_changed(context.state, "biotope.signals", differs.reshape(-1), count)
 
 
@@ -47,7 +50,7 @@ def spread(
 
     wind: (2, height, width). new: receives the result. differs: receives a flag for each cell that changes.
     """
-    compiled = compiled_for(old.size, CELLS_MIN, spread_signal)
+    compiled = compiled_for(old.size, CELLS_MIN, spread_signal, carry_row)
     if compiled is None:
         left = _blur(_carry(old, wind))
         left *= decay

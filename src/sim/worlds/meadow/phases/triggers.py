@@ -38,7 +38,8 @@ class Firing:
 
     def begun(self) -> tuple[Values, Values]:
         """Return owner id and substance index of each substance that begins, in the order of plants, then of rules."""
-        plant, number = np.nonzero((self.first_rule < NEVER) & ~self.has)
+        begun = np.flatnonzero((self.first_rule < NEVER) & ~self.has)
+        plant, number = np.divmod(begun, self.has.shape[1])  # As np.nonzero, which takes five times as long.
         order = np.lexsort((self.first_rule[plant, number], plant))
         return self.ids[plant[order]], number[order]
 

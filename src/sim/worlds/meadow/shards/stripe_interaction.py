@@ -19,8 +19,7 @@ from sim.worlds.meadow.model import swarm_turn as swarming
 from sim.worlds.meadow.model.births import take_ids
 from sim.worlds.meadow.model.context import Values
 from sim.worlds.meadow.model.layout import HeadLoss
-from sim.worlds.meadow.model.numba_loops import SWARMS_MIN, loop_for
-from sim.worlds.meadow.model.swarm_turn import HELPERS, SWARM_WIDTH, run_swarms
+from sim.worlds.meadow.model.swarm_turn import SWARM_WIDTH, swarm_loop
 from sim.worlds.meadow.model.swarms import COLUMNS, new_swarm, remove_swarms_without_heads
 from sim.worlds.meadow.model.table_rows import Rows, add_entities, clear_rows, rows_by_id
 from sim.worlds.meadow.phases.interaction import DAUGHTER, land_of, swarm_columns, write_results
@@ -124,7 +123,7 @@ class _Turns:
         self._stripe, self._rows = stripe, rows
         self.ids = stripe.state["swarms.id"][rows]
         self._columns = swarm_columns(stripe.context, rows)
-        self._loop = loop_for(len(rows), SWARMS_MIN, run_swarms, *HELPERS)
+        self._loop = swarm_loop(len(rows))
         self._width = stripe.config.grid.width
         # Only a swarm that may move, and is not repelled, asks how many heads are in its cell.
         asks = (self._columns[swarming.COOLDOWN] <= 0) & (self._columns[swarming.REPELLED] == 0)

@@ -55,7 +55,7 @@ def run_lifecycle(stripe: Stripe) -> Exchange:
     if context.tick % context.parameter(Parameter.LINK_INTERVAL) == 0:
         yield from grow_links(stripe)
         stripe.close_stage((1, 2))
-    rebuild_at(state, np.flatnonzero(state["plants.id"] != 0), left)
+    rebuild_at(state, left)
     pass_drought(state)
 
 

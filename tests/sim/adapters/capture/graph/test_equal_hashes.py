@@ -40,6 +40,75 @@ class Own:
         return id(self)
 
 
+class Tile:
+    """Hashes by numbers in attributes, as most classes with a method of their own do."""
+
+    def __init__(self, x: int, y: Any) -> None:
+        self.x, self.y = x, y
+
+    def __hash__(self) -> int:
+        return hash((self.x, self.y))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.x!r}, {self.y!r})"
+
+
+class Slotted:
+    __slots__ = ("ident",)
+
+    def __init__(self, ident: int) -> None:
+        self.ident = ident
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.ident})"
+
+    def __hash__(self) -> int:
+        return -self.ident * 2654435761 % 2**32 ^ hash(self.ident)
+
+
+class Inheriting(Slotted):
+    pass
+
+
+class WithText(Tile):
+    def __hash__(self) -> int:
+        return hash(("tile", self.x))
+
+
+class WithProperty(Tile):
+    @property
+    def z(self) -> int:
+        return id(self)
+
+    def __hash__(self) -> int:
+        return hash(self.z)
+
+
+class WithCall(Tile):
+    def __hash__(self) -> int:
+        return id(self) + self.x
+
+
+class WithNesting(Tile):
+    def __hash__(self) -> int:
+        return hash(self.y.x)
+
+
+class WithOwnHash(Tile):
+    def __hash__(self) -> int:
+        return len(self.y)
+
+
+class AskingEachTime(Tile):
+    def __getattribute__(self, name: str) -> Any:
+        return id(self) if name == "x" else object.__getattribute__(self, name)
+
+
+class Constant(Tile):
+    def __hash__(self) -> int:
+        return hash(super().__hash__())
+
+
 @attrs.frozen
 class OfAttrs:
     x: int
@@ -61,12 +130,15 @@ class Point(NamedTuple):
 ALIKE = [
     0, -1, 1 << 70, True, 0.5, -0.0, float("inf"), 1j, (), (1, (2.0, False)), frozenset({1, 2}), fractions.Fraction(1, 3),
     decimal.Decimal("1.50"), np.int8(3), np.float32(0.1), np.float64(0.1), np.bool_(True), np.complex64(1j),
-    Point(1, 2), Level.LOW, Cell(1, 2), Cell(1, (2, 3)), Named(1, "a"),
+    Point(1, 2), Level.LOW, Cell(1, 2), Cell(1, (2, 3)), Named(1, "a"), Tile(1, (2, 0.5)), Tile(1, Tile(2, 3)), Slotted(7),
+    Inheriting(8),
 ]  # fmt: skip
 OTHERS = [
     "a", b"a", (1, "a"), frozenset({"a"}), Kind.A, dt.date(2000, 1, 1), object(), float("nan"), (float("nan"),),
     complex(0, float("nan")), decimal.Decimal("nan"), np.float32("nan"), np.str_("a"), np.datetime64("2000-01-01"), int,
-    len, Own(1), OfAttrs(1), Cell(1, "a"), Cell(1, object()), range(3), ...,
+    len, Own(1), OfAttrs(1), Cell(1, "a"), Cell(1, object()), range(3), ..., Tile(1, "a"), Tile(1, object()),
+    WithText(1, 2), WithProperty(1, 2), WithCall(1, 2), WithNesting(1, Tile(1, 2)), WithOwnHash(1, [2]),
+    AskingEachTime(1, 2), Constant(1, 2),
 ]  # fmt: skip
 
 
@@ -78,7 +150,7 @@ def test_a_value_that_hashes_alike_is_found(value: Any) -> None:
 
 @pytest.mark.parametrize("value", OTHERS, ids=lambda value: type(value).__name__)
 def test_a_value_whose_hash_varies_is_found(value: Any) -> None:
-    """Texts hash by the seed, objects by their address, and methods of users by anything."""
+    """Texts hash by the seed, objects by their address, and many methods of users by anything."""
     assert not hashes_alike(value)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import sys
+import types
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -13,6 +14,8 @@ import pytest
 
 import recorder
 import replayer
+from sim.adapters.capture.graph.names.global_items import addresses_in, named_items
+from sim.adapters.capture.graph.names.global_names import names_of_globals
 from sim.adapters.find_adapter import adapt
 from sim.kernel.simulation import restore
 
@@ -137,6 +140,31 @@ def test_a_register_of_objects_that_may_change_names_none() -> None:
     assert fresh.subject.units[0].health == 9
     assert [unit.health for unit in UNITS] == [8, 10, 10, 10]
     UNITS.clear()
+
+
+def test_what_a_list_in_a_tuple_holds_is_read_again_when_it_changes() -> None:
+    """A tuple holds the same list for ever, and the list other cards."""
+    module = types.ModuleType("table_of_cards")
+    ace, two = Card(12, "c"), Card(0, "h")
+    module.HANDS = ([ace], [])  # type: ignore[attr-defined]
+    assert names_of_globals(module, "cards") == {
+        id(module.HANDS[0]): "cards:HANDS[0]",
+        id(module.HANDS[1]): "cards:HANDS[1]",
+        id(ace): "cards:HANDS[0][0]",
+    }
+    module.HANDS[1].append(two)
+    assert names_of_globals(module, "cards")[id(two)] == "cards:HANDS[1][0]"
+
+
+def test_items_of_large_containers_are_not_compared_at_each_call() -> None:
+    """A map of numbers, each row of which is small; and one of objects, which have no names then."""
+    numbers = [[x * y % 7 for x in range(500)] for y in range(500)]
+    assert (addresses_in(numbers), list(named_items(numbers, "game:MAP"))) == ([], [])
+    cards = [[Card(rank, "c")] * 200 for rank in range(100)]
+    assert (addresses_in(cards), list(named_items(cards, "game:CARDS"))) == ([], [])
+    few = [cards[0][:1], [3, 4]]
+    assert addresses_in(few) == [id(few[0]), id(few[1]), id(few[0][0])]
+    assert list(named_items(few, "game:FEW")) == [(few[0][0], "game:FEW[0][0]")]
 
 
 def test_a_frozen_object_of_a_list_that_has_other_values_now_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,8 +6,10 @@ import asyncio
 import collections
 import concurrent.futures
 import contextvars
+import datetime as dt
 import io
 import itertools
+import operator
 import queue
 import random
 import re
@@ -15,13 +17,16 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 import types
 import weakref
 from collections.abc import AsyncIterator
 from typing import Any
 
+import numpy as np
 import pytest
 
+from sim.adapters import NotCapturedError, adapt
 from sim.adapters.capture.graph.kinds.refusals import refusal
 from sim.adapters.capture.graph.kinds.special_kinds import KINDS
 
@@ -96,3 +101,44 @@ def test_what_can_be_saved_is_not_refused(value: Any) -> None:
     """Neither values nor objects, classes or functions."""
     assert refusal(value) is None
     assert not any(map(refusal, (iter("a"), itertools.count(), enumerate([]), bytearray(), memoryview(b""))))
+
+
+class Bag(set[int]):
+    pass
+
+
+class Dice(random.Random):
+    pass
+
+
+class Moment(dt.datetime):
+    pass
+
+
+class Kept:
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def step(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (Bag(), "Bag): its class is derived from the C type set (keep a plain set in an attribute of an object"),
+        (Dice(), "Dice): its class is derived from the C type Random (keep a plain Random"),
+        (Moment(2000, 1, 1), "Moment): its class is derived from the C type datetime (keep a plain datetime"),
+        (np.rec.array([1]), "recarray): its class is derived from the C type ndarray (keep a plain ndarray"),
+        (operator.itemgetter(1), "operator.itemgetter): it is an object of a C type that is not known (pass trust"),
+        (print, "builtin_function_or_method): a function of C code that is not among the known ones (call it"),
+        (time.gmtime(0), "time.struct_time): a tuple with names of C code (keep tuple(...) of it in its place)"),
+        (iter(np.arange(3)), "iterator): an iterator over a ndarray (keep the sequence and an index instead)"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_refusal_names_path_and_class_and_is_true(value: Any, text: str) -> None:
+    """A class of Python code is not called a C type, nor a function a method."""
+    with pytest.raises(NotCapturedError, match=re.escape("Kept.value (")) as caught:
+        adapt(Kept(value))
+    assert text in str(caught.value)

@@ -21,6 +21,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from sim.kernel.arithmetic.counter_rng import KeyedRandom
 from sim.kernel.changes.row_changes import AuditedChanges
 from sim.scenario.scenario_file import load_scenario
 from sim.worlds.meadow import WORLD, Meadow
@@ -28,6 +29,7 @@ from sim.worlds.meadow.model import loops as passes
 from sim.worlds.meadow.model import numba_loops as compiled
 from sim.worlds.meadow.model import swarm_turn as swarming
 from sim.worlds.meadow.model.energy_ledger import Ledger
+from sim.worlds.meadow.model.layers import publish
 
 from oracle.followed_meadow import FollowedMeadow
 from sim_strategies import meadow_inputs, meadows
@@ -37,6 +39,7 @@ pytestmark = pytest.mark.share(0.22)  # Of the cases of each test; each run take
 SWARMS_MAX = 100  # With more swarms the oracle is too slow: the run ends.
 LARGE = {1: 0x7216349300B022F1, 10: 0x26F2A064E6597AC5}
 needs_numba = pytest.mark.skipif(find_spec("numba") is None, reason="numba is not installed: nothing can be compiled")
+LAYERS = ("biotope.energy", "biotope.total")
 WAYS = ["loops", pytest.param("compiled", marks=needs_numba)]
 
 
@@ -145,6 +148,67 @@ def test_a_swarm_outside_of_the_meadow_is_an_error_in_every_way(way: str, field:
         meadow.step(None)
 
 
+@pytest.mark.parametrize("way", ["arrays", *WAYS])
+@pytest.mark.parametrize(("field", "value"), [("biotope.occupant", 1_000_000), ("plants.species", 9)])
+def test_a_cell_with_an_unknown_plant_is_an_error_in_every_way(way: str, field: str, value: int) -> None:
+    """Loops whose indices the compiler does not check check them: IndexError, and no memory outside the arrays is written."""
+    meadow = Meadow(load_scenario("quiet-meadow").config)
+    layers = meadow.state["biotope.energy"].copy()
+    meadow.state[field].reshape(-1)[0] = value
+    with going(way), pytest.raises(IndexError):
+        publish(meadow.state, *(meadow.state[name][side].reshape(-1) for name in LAYERS for side in (1, 0)))
+    assert (meadow.state["biotope.energy"] == layers).all()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_layers_that_were_altered_by_hand_stay_the_same_in_every_way(way: str) -> None:
+    """A branch may begin with other layers than the plants have: their sums follow by differences."""
+    one, other = (Meadow(load_scenario("quiet-meadow").config) for _ in range(2))
+    one.events_wanted = other.events_wanted = True
+    random = np.random.default_rng(7)
+    for name in LAYERS:
+        change = random.integers(-3, 4, one.state[name].shape) * (random.random(one.state[name].shape) < 0.05)
+        for meadow in (one, other):
+            meadow.state[name][...] += change.astype(meadow.state[name].dtype)
+    for _ in range(20):
+        with going("arrays"):
+            one.step(None)
+        with going(way):
+            other.step(None)
+        assert account(one) == account(other)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@settings(deadline=None, max_examples=20)
+@given(data=st.data())
+def test_the_places_of_values_and_rows_are_those_of_numpy(way: str, data: st.DataObject) -> None:
+    """Few values in long lines, up to a number of them; rows of the wanted species; sums; the first words of entities."""
+    random = np.random.default_rng(data.draw(st.integers(0, 1 << 32)))
+    values = random.integers(-3, 4, size := data.draw(st.integers(1, 300))) * (random.random(size) < 0.1)
+    most = data.draw(st.integers(1, size))
+    ids, species = random.integers(0, 3, size), random.integers(0, 4, size, np.int32)
+    with going(way):
+        find, living, add_up = (
+            compiled.compile_loop(function, ()) or function
+            for function in (passes.list_nonzero, passes.list_living, passes.sum_by_species)
+        )
+        places, rows, counts, sums = (np.zeros(count, np.int64) for count in (size, size + 1, 4, 4))
+        wanted = random.random(4) < 0.5
+        found, alive = find(values, most, places), living(ids, species, wanted, rows)
+        add_up(ids, species, values, counts, sums)
+        keyed, entities = KeyedRandom(data.draw(st.integers(0, 2**64 - 1))), random.integers(0, 2**48, size)
+        tick, words = data.draw(st.integers(0, 2**40 - 1)), np.empty(size, np.int64)
+        numbers = (tick & 0xFFFFFFFF, 7 << 24 | (tick >> 32) << 16, *keyed.key)
+        draw = compiled.compile_loop(passes.draw_first_words, ()) or passes.draw_first_words
+        draw(entities, *(np.uint64(number) for number in numbers), words)
+
+    assert places[:found].tolist() == np.flatnonzero(values)[:most].tolist()
+    assert rows[:alive].tolist() == np.flatnonzero(wanted[species] & (ids != 0)).tolist()
+    assert counts.tolist() == [int(((species == kind) & (ids != 0)).sum()) for kind in range(4)]
+    assert sums.tolist() == [int(values[(species == kind) & (ids != 0)].sum()) for kind in range(4)]
+    assert words.tolist() == [keyed.numbers(7, tick, entity)[0] for entity in entities.tolist()]
+
+
 @needs_numba
 @pytest.mark.seldom(0.15)
 def test_functions_called_by_compiled_loops_check_indices() -> None:
@@ -153,7 +217,7 @@ def test_functions_called_by_compiled_loops_check_indices() -> None:
     swarms = np.zeros((1, swarming.SWARM_WIDTH), np.int64)
     swarms[0, [swarming.POPULATION, swarming.X, swarming.Y, swarming.SPLIT_WORD]] = 9, 2, 2, 2**32 - 1
     kinds = np.ones((1, swarming.DIET + 1), np.int64)
-    run = compiled.loop_for(compiled.SWARMS_MIN, compiled.SWARMS_MIN, swarming.run_swarms, *swarming.HELPERS).run
+    run = swarming.swarm_loop(compiled.SWARMS_MIN).run
     with pytest.raises(IndexError):
         run(swarms, kinds, land._replace(flow=np.zeros(7, np.int64)))
 
@@ -233,9 +297,9 @@ def test_without_a_cache_folder_loops_are_compiled_each_time() -> None:
             raise RuntimeError("cannot cache function: no locator available")
         return njit(function, **options)
 
-    room = np.zeros((3, 4), np.int64)
+    room = np.zeros((4, 4), np.int64)
     with patch.object(numba, "njit", refuse):
         grow = compiled.compile_loop.__wrapped__(passes.grow_plants, ())
     ones = np.ones(4, np.int64)
-    assert grow(ones.copy(), ones * 0, ones, ones, 5, ones, ones * 9, ones * 3, ones, ones * 9, *room) == (4, 4, 0)
+    assert grow(ones.copy(), ones * 0, ones, ones, 5, ones, ones * 9, ones * 3, ones, ones * 9, *room) == (4, 4, 0, 0)
     assert given_cache == [True, False]

@@ -89,9 +89,9 @@ def wrong_data(name: str) -> ValueError:
 def held_by(value: Any) -> list[Any]:
     """The objects that value refers to, in the order of its fields, without its type."""
     held = gc.get_referents(value)
-    if type(value).__flags__ & _HEAP_TYPE:  # Instances of heap types refer to their type, those of static types do not.
+    if type(value).__flags__ & HEAP_TYPE:  # Instances of heap types refer to their type, those of static types do not.
         del held[next(number for number, one in enumerate(held) if one is type(value))]
     return held
 
 
-_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE
+HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE

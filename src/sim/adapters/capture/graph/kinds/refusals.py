@@ -5,10 +5,13 @@ Classes are named by texts: an object of one of them exists only where its modul
 
 from __future__ import annotations
 
+import array
 import copyreg
+import random
 import types
 from typing import Any
 
+from sim.adapters.capture.graph.kinds.kind_protocol import HEAP_TYPE
 from sim.kernel.class_names import module_of, package_of
 from sim.kernel.foreign_arrays import is_compiled_function
 
@@ -25,6 +28,18 @@ def refusal(value: Any) -> str | None:
         if text is not None:
             return text
     return refusal_of_package(kind)
+
+
+def refusal_of_unknown(value: Any) -> tuple[str, str]:
+    """The reason against an object of a C type that is not known, or of a class derived from one, and what to do instead."""
+    kind = type(value)
+    trust = "pass trust=True (it is pickled)" if is_picklable(value) else ""
+    # All classes of Python code are heap types, and some of C code.
+    base = next((one for one in kind.__mro__ if one in _HEAP_TYPES or not one.__flags__ & HEAP_TYPE), object)
+    if base is kind or base is object:
+        return "it is an object of a C type that is not known", trust or "keep what you need of it in attributes"
+    instead = f"keep a plain {base.__qualname__} in an attribute of an object in its place"
+    return f"its class is derived from the C type {base.__qualname__}", f"{instead}, or {trust}" if trust else instead
 
 
 def is_picklable(value: Any) -> bool:
@@ -59,6 +74,7 @@ def _refused_function(function: types.FunctionType) -> str | None:
     return None
 
 
+_HEAP_TYPES = (array.array, random.Random)
 _KEEP = "keep the elements in a list with an index, or make it again in each step"
 _OUTSIDE = "make it outside the simulation's state, or list its name in ignore=[...]"
 _DRAWING = (

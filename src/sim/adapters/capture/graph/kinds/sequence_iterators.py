@@ -82,6 +82,10 @@ class ItemIterator(StrongKind):
     def take(self, value: Any) -> tuple[Plain, tuple[Any, ...]]:
         """The index and the object; nothing if the iterator is exhausted."""
         _, (sequence, *_), *index = value.__reduce__()
+        if index and not _has_items_only(sequence):
+            raise UnsavableError(
+                f"an iterator over a {type(sequence).__qualname__}", "keep the sequence and an index instead"
+            )
         return ([index[0]], (sequence,)) if index else ([], ())
 
     def make(self, plain: Plain, parts: Sequence[Any]) -> Any:
@@ -92,12 +96,16 @@ class ItemIterator(StrongKind):
                 next(value, None)
                 return value
             case [int(index)], [sequence] if type(index) is int and 0 <= index <= INTEGER_MAX:
-                names = {name for kind in type(sequence).__mro__ for name in vars(kind)}
-                if "__getitem__" in names and "__iter__" not in names:
+                if _has_items_only(sequence):
                     value = iter(sequence)
                     value.__setstate__(index)  # type: ignore[attr-defined]
                     return value
         raise wrong_data(self.name)
+
+
+def _has_items_only(value: Any) -> bool:
+    names = {name for kind in type(value).__mro__ for name in vars(kind)}
+    return "__getitem__" in names and "__iter__" not in names
 
 
 class _Empty:

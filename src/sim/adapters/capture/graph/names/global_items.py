@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 _ITEMS_MAX = 1024  # Of a container.
+_ALL_ITEMS_MAX = 1 << 14  # Of a variable, with those of the containers in it: each call with objects compares them.
 _DEPTH = 3  # Containers in containers.
 _HEAP_TYPE = 1 << 9  # A flag of types that Python code made.
 _INDEXES = re.compile(r"(\[\d{1,4}\])+")
@@ -28,23 +29,59 @@ def is_container(value: Any) -> bool:
     return kind in (tuple, list, dict) or (issubclass(kind, tuple) and issubclass(kind, enum.Enum))
 
 
-def named_items(value: Any, name: str, *, depth: int = _DEPTH, is_fixed: bool = True) -> Iterator[tuple[Any, str]]:
-    """The objects in a container that are known by their places in it, with their names, such as "game:DECK[3]"."""
+def named_items(value: Any, name: str) -> Iterator[tuple[Any, str]]:
+    """The objects in a container that are known by their places in it, with their names, such as "game:DECK[3]".
+
+    None in one that has too many items, with those of the containers in it, such as a map of numbers.
+    """
+    return iter(()) if _levels(value) is None else _named_items(value, name, _DEPTH, is_fixed=True)
+
+
+def _named_items(value: Any, name: str, depth: int, *, is_fixed: bool) -> Iterator[tuple[Any, str]]:
     is_fixed = is_fixed and isinstance(value, tuple)
     for index, item in enumerate(_items_of(value)):
         place = f"{name}[{index}]"
         if is_container(item) and depth > 1:
-            yield from named_items(item, place, depth=depth - 1, is_fixed=is_fixed)
+            yield from _named_items(item, place, depth - 1, is_fixed=is_fixed)
         is_named = type(item) in (list, dict) if is_fixed else is_frozen(type(item))
         if is_named or (is_fixed and _is_object(type(item))):
             yield item, place
 
 
-def addresses_in(value: Any, depth: int = _DEPTH) -> list[int]:
-    """The identities of the items of a container, and of the containers among these."""
-    items = _items_of(value)
-    inner = [one for item in items if depth > 1 and is_container(item) for one in addresses_in(item, depth - 1)]
-    return [*map(id, items), *inner]
+def addresses_in(value: Any) -> list[int]:
+    """The identities of the items of a container, and of the containers in it; without containers of plain values alone.
+
+    Empty for one with so many items that none is named.
+    """
+    levels = _levels(value) or []
+    return [id(item) for level in levels for items in level if not _are_plain(items) for item in items]
+
+
+def holds_only_tuples(value: Any) -> bool:
+    """Return True for a tuple that holds no other containers than tuples: it holds the same objects for ever."""
+    levels = _levels(value) or []
+    inner = (item for level in levels for items in level if not _are_plain(items) for item in items)
+    return isinstance(value, tuple) and not any(type(one) in (list, dict) for one in inner)
+
+
+def _levels(value: Any) -> list[list[Sequence[Any]]] | None:
+    """The items of a container, those of the containers in it, and so on, each container apart; None for too many."""
+    levels = [[_items_of(value)]]
+    left = _ALL_ITEMS_MAX - len(levels[0][0])
+    while len(levels) < _DEPTH:
+        level = list[Sequence[Any]]()
+        for items in levels[-1]:
+            for one in () if _are_plain(items) else filter(is_container, items):
+                level.append(_items_of(one))
+                left -= len(level[-1])
+                if left < 0:
+                    return None
+        levels.append(level)
+    return levels
+
+
+def _are_plain(items: Sequence[Any]) -> bool:
+    return _COMPARED.issuperset(map(type, items))
 
 
 def split_indexes(name: str) -> tuple[str, tuple[int, ...]]:

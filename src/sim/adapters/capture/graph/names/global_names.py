@@ -14,7 +14,7 @@ from typing import Any
 
 import attrs
 
-from sim.adapters.capture.graph.names.global_items import addresses_in, is_container, named_items
+from sim.adapters.capture.graph.names.global_items import addresses_in, holds_only_tuples, is_container, named_items
 from sim.adapters.capture.graph.names.used_globals import SCRIPTS, used_globals
 from sim.kernel.class_names import module_of
 
@@ -98,7 +98,7 @@ def names_of_globals(module: types.ModuleType, text: str) -> Mapping[int, str]:
             for container, place in _containers(name, value, full, module):
                 for item, one in named_items(container, place):
                     items.setdefault(id(item), one)
-                if container is value and type(value) is not tuple:
+                if container is value and not holds_only_tuples(value):
                     held.append(_SeenItems(holder, name, addresses_in(value)))
     names = {**items, **names}
     _remembered[module.__name__, text] = seen, held, names

@@ -36,8 +36,11 @@ def found_by_identity(value: Any) -> str | None:
 
 
 def refuse_found_by_identity(elements: set[Any] | frozenset[Any]) -> None:
-    """Raise UnsavableError for a set that has such an element."""
-    found = next((one for one in map(found_by_identity, elements) if one is not None), None)
+    """Raise UnsavableError for a set that has such an element, or one that is nested too deeply to be looked at."""
+    try:
+        found = next((one for one in map(found_by_identity, elements) if one is not None), None)
+    except RecursionError:
+        raise UnsavableError("its elements are nested too deeply", "keep the values in a list", elements) from None
     if found is not None:
         advice = "keep None in its place" if found == "nan" else "keep elements that are compared by their values"
         raise UnsavableError(f"{found} in a set is found by its identity alone", advice, elements)

@@ -176,6 +176,8 @@ class TreeEncoder:
             little = value.dtype.newbyteorder("<")
             return ["n", little.str, value.astype(little).tobytes()]
         if isinstance(value, tuple) and not getattr(value, "__dict__", None):
+            if hasattr(kind, "n_sequence_fields"):
+                raise UnsavableError("a tuple with names of C code", "keep tuple(...) of it in its place", value)
             name = self._finder.name_of(kind)
             return ["T", name, *[self.tree(item, edges, depth + 1) for item in tuple.__iter__(value)]]
         base = next((base for base in _BASES if isinstance(value, base)), None)
@@ -216,6 +218,10 @@ class TreeEncoder:
             # By the function, not by the class of the object, which may be replaced while the method is held.
             return ["B", self.tree(value.__func__, edges, depth + 1), self.tree(value.__self__, edges, depth + 1)]
         if kind is types.BuiltinFunctionType:
+            if issubclass(type(value.__self__), types.ModuleType):
+                raise UnsavableError(
+                    "a function of C code that is not among the known ones", "call it in a method of your own", value
+                )
             owner = value.__self__ if isinstance(value.__self__, type) else type(value.__self__)
             if inspect.getattr_static(owner, value.__name__, None) is None:
                 raise UnsavableError("a method that its class does not have", "name it in ignore=[...]", value)

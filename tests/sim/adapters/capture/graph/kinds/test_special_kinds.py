@@ -16,6 +16,7 @@ import msgpack
 import numpy as np
 import pytest
 
+from sim.adapters.capture.digest.value_digest import ValueSubject, digest_values
 from sim.adapters.capture.graph.kinds.special_kinds import KINDS, KINDS_BY_NAME
 
 Makers = dict[str, Callable[[], Any]]
@@ -100,7 +101,7 @@ ITERATORS: Makers = {
 @pytest.mark.parametrize("make", ITERATORS.values(), ids=ITERATORS)
 @pytest.mark.parametrize("steps", range(13))
 def test_an_iterator_continues_from_its_position(make: Callable[[], Any], steps: int) -> None:
-    """At each position, and exhausted: the elements are the same objects, and the state is taken again equally."""
+    """At each position, and exhausted: the elements are the same objects, state and digest of values are equal."""
     live = make()
     for _ in range(steps):
         next(live, None)
@@ -109,6 +110,8 @@ def test_an_iterator_continues_from_its_position(make: Callable[[], Any], steps:
 
     assert KINDS[type(made)] is KINDS[type(live)]
     assert state_of(live) == before == state_of(made)
+    digests = [digest_values(ValueSubject({"root": [one]})).digest for one in (live, made)]
+    assert digests[0] == digests[1]
     shares_its_source = type(live).__name__ == "callable_iterator"
     for _ in range(0 if shares_its_source else 14):
         one, other = next(live, Ellipsis), next(made, Ellipsis)

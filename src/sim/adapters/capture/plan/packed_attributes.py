@@ -1,0 +1,43 @@
+"""What is kept of each attribute that is written after each step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import numpy as np
+
+
+@attrs.define(eq=False)
+class PackedCell:
+    """A number: its index in the memory of its letter."""
+
+    letter: str
+    memory: Any
+    index: int
+    kind_index: int
+    kind: type
+
+
+@attrs.frozen(eq=False)
+class WatchedAttribute:
+    """An attribute that stays the same object in most steps: its number in the plan; is_rest if the graph holds it."""
+
+    number: int
+    attributes: dict[str, Any]
+    name: str
+    is_rest: bool
+
+
+@attrs.define(eq=False)
+class PackedArray:
+    """An array: its index among the joined parts, or its present value and the view that it is copied to."""
+
+    attributes: dict[str, Any]
+    name: str
+    value: Any
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    part: int | None
+    view: Any
+    detached: bool
