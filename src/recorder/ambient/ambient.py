@@ -22,6 +22,7 @@ Step = tuple[str, Any]  # From a holder to a value in it: attribute, item, globa
 Path = tuple[Step, ...]
 
 INSTANCE = "instance"
+MAXLEN = ("attribute", "maxlen")  # Of a deque: the last step of a path.
 RANDOM_PATH: Path = (("ambient", "random"),)
 NUMPY_RANDOM_PATH: Path = (("ambient", "np.random"),)
 ENVIRONMENT_PATH: Path = (("ambient", "os.environ"),)

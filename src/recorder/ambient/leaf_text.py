@@ -65,6 +65,8 @@ def difference_of(ours: Any, theirs: Any) -> tuple[str | None, str]:
         return "generator", f"{_contrast(ours, theirs)}; the position of a generator cannot be saved"
     if "weak reference" in heads:
         return "weak reference", _referents(ours, theirs)
+    if heads == {"weak keys"}:
+        return None, _keyed_entry(ours, theirs)
     if len(heads) == 1 and (kind := heads.pop()) in _ORDERED:
         if kind == "set" and len(ours) == len(theirs) == 3 and same_leaf(ours[1], theirs[1]):
             return "order of a set", _TABLES
@@ -123,6 +125,19 @@ def _item_text(item: Any) -> str:
         case At(path):
             return str(path)
     return short_text(item)
+
+
+def _keyed_entry(ours: Any, theirs: Any) -> str:
+    """The first value of two dictionaries with weak keys that differs, by the name of its key."""
+    one, other = (dict(zip(leaf[1], leaf[2], strict=True)) for leaf in (ours, theirs))
+    differing = [
+        key for key in {**one, **other} if key not in one or key not in other or not same_leaf(one[key], other[key])
+    ]
+    if not differing:
+        return "in another order"
+    first = differing[0]
+    more = f", and {len(differing) - 1} more like it" if len(differing) > 1 else ""
+    return f"[{first}] {_contrast(one.get(first, NOTHING), other.get(first, NOTHING))}{more}"
 
 
 def _first_entry(ours: Any, theirs: Any) -> str | None:

@@ -1,7 +1,8 @@
 """What sets and weak references hold: by the paths of the members, so that two processes can compare them.
 
 A set of objects iterates by their addresses, and two objects have no order of their own. So a member is named by the
-path under which it is found elsewhere, or else by its content.
+path under which it is found elsewhere, or else by its content. A dictionary with weak keys often lies outside the instance
+whose objects are its keys, for example in a descriptor of a class.
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ import attrs
 
 from sim.kernel.sets.set_layout import UNKNOWN, SetTable, begin_again, layout_is_known, rebuild, table_of
 
+WEAK_KEYS = "weak keys"
 WEAK_KINDS: dict[type, str] = {
     weakref.ref: "weak reference",
     weakref.WeakSet: "weak set",
     weakref.WeakValueDictionary: "weak dict",
+    weakref.WeakKeyDictionary: WEAK_KEYS,
 }
 
 
@@ -72,6 +75,8 @@ def weak_content(kind: str, value: Any) -> list[Any]:
     """The members of a weak collection that are alive, by weak references: what is kept must not keep them alive."""
     if kind == "weak reference":
         return [value]
+    if kind == WEAK_KEYS:
+        return weak_keys_content(value)
     if kind == "weak dict":
         return [(key, weakref.ref(one)) for key, one in value.items()]
     return [weakref.ref(one) for one in value]
@@ -79,6 +84,9 @@ def weak_content(kind: str, value: Any) -> list[Any]:
 
 def put_weak(kind: str, value: Any, content: list[Any]) -> None:
     """Restore what weak_content returned, or a list with members in place of references, in place."""
+    if kind == WEAK_KEYS:
+        put_weak_keys(value, content)
+        return
     value.clear()
     for entry in content:
         key, one = entry if kind == "weak dict" else (None, entry)
@@ -146,3 +154,53 @@ def _content_text(value: Any, is_plain: Callable[[Any], bool]) -> tuple[str, str
         attributes = {}
     plain = {name: repr(one) for name, one in attributes.items() if is_plain(one)}
     return type(value).__qualname__, repr(sorted(plain.items()))
+
+
+def weak_keys_content(value: Any) -> list[tuple[Any, Any]]:
+    """The keys that are alive, by weak references, with their values. It runs no code of the user's."""
+    return [(key, one) for key, one in dict.items(value.data) if key() is not None]
+
+
+def put_weak_keys(value: Any, content: list[tuple[Any, Any]]) -> None:
+    """Restore what weak_keys_content returned, or a list with keys in place of references, in place."""
+    value.clear()
+    for key, one in content:
+        holder = key() if isinstance(key, weakref.ref) else key
+        if holder is not None:
+            value[holder] = one
+
+
+@attrs.frozen(eq=False)
+class NamedKeys:
+    """The content of a dictionary with weak keys, by the names of its keys.
+
+    Attributes:
+        leaf: the names and the plain values, for comparison.
+        paths: where each key is found; None for one that is found nowhere else.
+        others: the values that are not plain, each with the name of its key.
+    """
+
+    leaf: tuple[Any, ...]
+    paths: list[Any]
+    others: list[tuple[str, Any]]
+
+    @classmethod
+    def of(
+        cls,
+        content: list[tuple[Any, Any]],
+        path_of: Callable[[Any], Any],
+        name_of: Callable[[Any], str],
+        is_plain: Callable[[Any], bool],
+    ) -> NamedKeys:
+        """path_of: where a key is found elsewhere, or None. is_plain: True for a value that is compared by its value.
+
+        name_of: the name of a path.
+        """
+        paths = [path_of(key()) for key, _ in content]
+        names = [
+            f"{type(key()).__qualname__} no. {number}" if path is None else name_of(path)
+            for number, ((key, _), path) in enumerate(zip(content, paths, strict=True))
+        ]
+        values = [one if is_plain(one) else type(one).__qualname__ for _, one in content]
+        others = [(name, one) for name, (_, one) in zip(names, content, strict=True) if not is_plain(one)]
+        return cls((WEAK_KEYS, tuple(names), tuple(values)), paths, others)

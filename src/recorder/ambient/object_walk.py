@@ -12,7 +12,6 @@ Invariants:
 
 from __future__ import annotations
 
-import random
 from abc import ABCMeta
 from collections import deque
 from collections.abc import Callable
@@ -22,16 +21,11 @@ from typing import Any
 import numpy as np
 import xxhash
 
-from recorder.ambient.ambient import (
-    INSTANCE,
-    Ambient,
-    DefinedAt,
-    Path,
-    names_of,
-)
+from recorder.ambient.ambient import INSTANCE, MAXLEN, Ambient, DefinedAt, Path, names_of
 from recorder.ambient.c_memory import Memory, memory_text
 from recorder.ambient.iterators import parts_of, position_of
-from recorder.ambient.members import Members, SetContent
+from recorder.ambient.leaf_text import name_of
+from recorder.ambient.members import WEAK_KEYS, Members, NamedKeys, SetContent
 from recorder.ambient.process_values import add_process_values
 from recorder.ambient.process_wide import registered_classes
 from recorder.ambient.roots import Roots, functions_of, is_our_own
@@ -63,15 +57,14 @@ def take_ambient(roots: Roots, simulation: Simulation | None) -> Ambient:
     walk.surroundings()
     if simulation is not None:
         walk.instance(simulation)
-    walk.find_shared_memory()
-    return walk.ambient
+    return walk.ended()
 
 
 def take_instance(simulation: Simulation) -> Ambient:
     """Capture only the values that a simulation stores itself, which is much faster."""
     walk = _Walk(Roots(type(None)), simulation)
     walk.instance(simulation)
-    return walk.ambient
+    return walk.named()
 
 
 class _Walk:
@@ -89,6 +82,7 @@ class _Walk:
         self._next: deque[tuple[Path, str, Any]] = deque()
         self._later: deque[tuple[Path, str, Any]] = deque()
         self._holders: deque[tuple[Path, str, Any]] = deque()  # Of members, which are named by other paths to them.
+        self._keyed: deque[tuple[Path, str, Any]] = deque()
 
     # --- roots
 
@@ -201,6 +195,8 @@ class _Walk:
     def walk_sequence(self, path: Path, value: Any) -> None:
         kind = kind_of(type(value))
         content = list(value) if kind == "tuple" else self._keep(kind, path, value)
+        if kind == "deque":
+            self.ambient.leaves[(*path, MAXLEN)] = value.maxlen
         self._items(path, kind, content)
 
     def _items(self, path: Path, kind: str, content: list[Any]) -> None:
@@ -220,7 +216,8 @@ class _Walk:
 
     def walk_weak(self, path: Path, value: Any) -> None:
         kind = kind_of(type(value))
-        self._holders.append((path, kind, self._keep(kind, path, value)))
+        waiting = self._keyed if kind == WEAK_KEYS else self._holders
+        waiting.append((path, kind, self._keep(kind, path, value)))
 
     def walk_iterator(self, path: Path, value: Any) -> None:
         self.ambient.leaves[path] = position_of(value)
@@ -235,8 +232,8 @@ class _Walk:
         content = self._keep("memory", path, value)
         self.ambient.leaves[path] = Memory(memory_text(value), content)
 
-    def walk_bytearray(self, path: Path, value: bytearray) -> None:
-        self.ambient.leaves[path] = self._keep("bytearray", path, value)
+    def walk_content(self, path: Path, value: Any) -> None:
+        self.ambient.leaves[path] = self._keep(kind_of(type(value)), path, value)
 
     def walk_state(self, path: Path, value: State) -> None:
         if not self._in_instance:
@@ -271,9 +268,6 @@ class _Walk:
             if first is not path:
                 self.ambient.aliases[(*path, ("attribute", "bit_generator"))] = first
 
-    def walk_random(self, path: Path, value: random.Random) -> None:
-        self.ambient.leaves[path] = self._keep("random", path, value)
-
     def walk_cell(self, path: Path, value: Any) -> None:
         try:
             content = value.cell_contents
@@ -299,12 +293,8 @@ class _Walk:
         for name, one in (value.__kwdefaults__ or {}).items():
             self._value((*path, ("default", name)), one)
 
-    def walk_method(self, path: Path, value: Any) -> None:
-        self._value((*path, ("attribute", "__self__")), value.__self__)
-        self._value((*path, ("attribute", "__func__")), value.__func__)
-
-    def walk_partial(self, path: Path, value: Any) -> None:
-        for name in ("func", "args", "keywords"):
+    def walk_held(self, path: Path, value: Any) -> None:
+        for name in ("func", "args", "keywords") if kind_of(type(value)) == "partial" else ("__self__", "__func__"):
             self._value((*path, ("attribute", name)), getattr(value, name))
 
     def walk_cache(self, path: Path, value: Any) -> None:
@@ -362,17 +352,27 @@ class _Walk:
                 for index, function in enumerate(functions_of(base)):
                     self.walk_function((*own, ("function", f"{index}:{function.__name__}")), function)
 
-    # --- memory
+    def named(self) -> Ambient:
+        """The ambient, with dictionaries of weak keys by the names of those, which may have been found after them."""
+        while self._keyed:
+            path, _, content = self._keyed.popleft()
+            named = NamedKeys.of(content, lambda one: self._seen.get(id(one)), name_of, is_plain)
+            self.ambient.leaves[path], self.ambient.members[path] = named.leaf, named.paths
+            for name, one in named.others:
+                self._value((*path, ("item", name)), one)
+            self.walk_on()
+        return self.ambient
 
-    def find_shared_memory(self) -> None:
-        """Note arrays that lie in the memory of a different array, or of the state."""
-        self.ambient.aliases |= shared_memory(self._arrays)
+    def ended(self) -> Ambient:
+        """The ambient, with arrays that lie in the memory of a different array, or of the state."""
+        self.named().aliases |= shared_memory(self._arrays)
+        return self.ambient
 
 
 _WALKS: dict[str, Callable[[_Walk, Path, Any], None]] = {
     "array": _Walk.walk_array,
     "bit generator": _Walk.walk_generator,
-    "bytearray": _Walk.walk_bytearray,
+    "bytearray": _Walk.walk_content,
     "cache": _Walk.walk_cache,
     "cell": _Walk.walk_cell,
     "coroutine": _Walk.walk_coroutine,
@@ -383,14 +383,15 @@ _WALKS: dict[str, Callable[[_Walk, Path, Any], None]] = {
     "iterator": _Walk.walk_iterator,
     "list": _Walk.walk_sequence,
     "memory": _Walk.walk_memory,
-    "method": _Walk.walk_method,
+    "method": _Walk.walk_held,
     "object": _Walk.walk_object,
-    "partial": _Walk.walk_partial,
-    "random": _Walk.walk_random,
+    "partial": _Walk.walk_held,
+    "random": _Walk.walk_content,
     "set": _Walk.walk_set,
     "state": _Walk.walk_state,
     "tuple": _Walk.walk_sequence,
     "weak dict": _Walk.walk_weak,
+    WEAK_KEYS: _Walk.walk_weak,
     "weak reference": _Walk.walk_weak,
     "weak set": _Walk.walk_weak,
 }

@@ -14,24 +14,26 @@ from typing import Any
 import attrs
 import numpy as np
 
-from recorder.ambient.ambient import ABSENT, INSTANCE, Ambient, Path, set_child
+from recorder.ambient.ambient import ABSENT, INSTANCE, MAXLEN, Ambient, Path, set_child
 from recorder.ambient.ambient_diff import Candidate
+from recorder.ambient.members import WEAK_KEYS
 from recorder.ambient.value_kinds import kind_of, put_content
 from sim.kernel.state import State
 
 _IN_PLACE = {
     *("dict", "list", "set", "deque", "bytearray", "array", "generator", "bit generator", "random", "object"),
-    *("weak set", "weak dict"),
+    *("weak set", "weak dict", WEAK_KEYS),
 }
 
 
 def give_values(live: Ambient, copy: Ambient, copy_state: State, candidates: Sequence[Candidate]) -> None:
     """Give a copy, and its surroundings, the values of the live run at the paths of these candidates."""
     paths = [path for candidate in candidates for path in candidate.paths]
-    surroundings = [path for path in paths if path[0][0] != INSTANCE]
+    surroundings = [_holder_of(path) for path in paths if path[0][0] != INSTANCE]
+    transplant = Transplant(live, copy, copy_state)
     if surroundings:
         live.put_back(surroundings)
-    transplant = Transplant(live, copy, copy_state)
+        transplant.give_keys(surroundings)
     for candidate in candidates:
         if candidate.kind != "alias":
             for path in candidate.paths:
@@ -42,6 +44,11 @@ def give_values(live: Ambient, copy: Ambient, copy_state: State, candidates: Seq
             first, *others = candidate.paths
             for path in others:
                 transplant.join(first, path)
+
+
+def _holder_of(path: Path) -> Path:
+    """The path to a value that is put in as a whole: the maximum length of a deque is set when it is made."""
+    return path[:-1] if path[-1] == MAXLEN else path
 
 
 class Transplant:
@@ -56,6 +63,7 @@ class Transplant:
     def give(self, path: Path) -> None:
         """Give the copy the live run's value at path."""
         live, copy = self._live, self._copy
+        path = _holder_of(path)
         step = path[-1]
         if step[0] == "closure" and path in copy.objects:
             set_child(copy.objects[path], ("cell", ""), self._value((*path, ("cell", ""))))
@@ -71,6 +79,24 @@ class Transplant:
             self.give(path[:-1])  # One item of a tuple or a set cannot be replaced.
         elif holder is not None:
             set_child(holder, step, self._value(path) if self._has(path) else ABSENT)
+
+    def give_keys(self, prefixes: Sequence[Path]) -> None:
+        """Give dictionaries with weak keys, at or below these paths, the live run's values for the copy's own keys."""
+        for path, (kind, content) in self._live.contents.items():
+            if kind != WEAK_KEYS or path[0][0] == INSTANCE or not any(path[: len(one)] == one for one in prefixes):
+                continue
+            holder = self._live.objects[path]
+            for key, one in self._keyed(path, content):
+                if not isinstance(key, weakref.ref):
+                    holder[key] = one
+
+    def _keyed(self, path: Path, content: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+        """The values of a dictionary with weak keys, with the copy's own keys; a reference to one that it does not have."""
+        places, names = self._live.members[path], self._live.leaves[path][1]
+        return [
+            (key if place is None else self._copy.objects.get(place, key), self._child((*path, ("item", name)), one))
+            for place, name, (key, one) in zip(places, names, content, strict=True)
+        ]
 
     def join(self, first: Path, path: Path) -> None:
         """Make two names of the copy share memory, or have separate memory, as in the live run."""
@@ -99,6 +125,8 @@ class Transplant:
         """Give an object of the copy the content of its counterpart, in place. Return False if that is not possible."""
         kind = kind_of(type(target))
         real = self._live.aliases.get(path, path)
+        if kind == "deque" and target.maxlen != self._live.leaves.get((*real, MAXLEN)):
+            return False
         if kind not in _IN_PLACE or real not in self._live.contents:
             return False
         self._made[real] = target
@@ -149,7 +177,7 @@ class Transplant:
             made = np.random.Generator(type(original.bit_generator)())
         else:
             kind_: Any = type(original)
-            made = kind_() if kind in ("bit generator", "random") else kind_.__new__(kind_)
+            made = kind_() if kind in ("bit generator", "random", WEAK_KEYS) else kind_.__new__(kind_)
         if kind == "deque":
             made.__init__([], original.maxlen)
         self._made[path] = made
@@ -177,6 +205,8 @@ class Transplant:
             case "weak dict":
                 names = [key for key, _ in content]
                 return list(zip(names, self._members(path, [one for _, one in content]), strict=True))
+            case "weak keys":
+                return self._keyed(path, content)
             case "array" if content is not None and content.dtype.hasobject:
                 filled = content.copy()
                 filled.reshape(-1)[:] = self._items(path, content.reshape(-1).tolist())

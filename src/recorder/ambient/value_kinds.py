@@ -169,7 +169,7 @@ def content_of(kind: str, value: Any) -> Any:
             return random.Random.getstate(value)
         case "object":
             return attributes_of(value)
-        case "weak set" | "weak dict" | "weak reference":
+        case "weak set" | "weak dict" | "weak keys" | "weak reference":
             return weak_content(kind, value)
     return None
 
@@ -199,7 +199,7 @@ def put_content(kind: str, value: Any, content: Any) -> bool:
             random.Random.setstate(value, content)
         case "object":
             _put_attributes(value, content)
-        case "weak set" | "weak dict":
+        case "weak set" | "weak dict" | "weak keys":
             put_weak(kind, value, content)
         case _:
             return kind == "memory" and content is not None and put_memory(value, content)

@@ -283,7 +283,7 @@ def _cause_lines(cause: Cause, proved: Sequence[DifferingSetting] = (), *, refut
     for value in cause.orders:
         lines += _order_lines(value)
     for value in cause.outside:
-        lines += _value_lines(value, elements=1, where=where_from(cause))
+        lines += _value_lines(value, elements=1, where=where_from(cause), path=value.path)
     if cause.loaded_at is not None:
         lines += ["  B has it from load():", *_place_lines(cause.loaded_at, None)]
     if len(cause.way) > 1:
@@ -303,10 +303,11 @@ def _place_lines(place: SourceLocation, letter: str | None) -> list[str]:
     return [f"  {shown_path(place.path)}:{place.line}{where}{f' ({letter})' if letter else ''}", f"      {place.text}"]
 
 
-def _value_lines(value: DifferingValue, *, elements: int, where: str = "") -> list[str]:
+def _value_lines(value: DifferingValue, *, elements: int, where: str = "", path: str = "") -> list[str]:
     if value.elements is None or not value.elements.shown:
         return _part_lines(value, where)
-    lines = [f"  {where}{value.name}: {_elements_text(value.elements)}"]
+    is_named = path and path != value.name.removeprefix("self")
+    lines = [f"  {where}{value.name}{f' ({path[1:]})' if is_named else ''}: {_elements_text(value.elements)}"]
     for index, first, second, ulp in value.elements.shown[:elements]:
         place = f"[{', '.join(map(str, index))}]  " if index else ""
         distance = f"  ({counted(ulp, 'ULP')})" if _is_near(ulp) else ""

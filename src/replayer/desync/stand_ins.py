@@ -25,6 +25,7 @@ import numpy as np
 from recorder.ambient.outside.dated_class import dated_class
 from recorder.ambient.outside.outside_read import CLOCK, CONTACT, ENTROPY, GENERATOR, IDENTITY, NUMBER, THREADS
 from recorder.ambient.outside.read_functions import CLOCKS
+from recorder.processes.seeds.unseeded import SHARED_SEED, seed_alike
 from replayer.desync.ordered_threads import order_threads
 
 # A clock goes on by a microsecond each time it is asked, and faster the more it was: a wait for it comes to an end.
@@ -49,6 +50,7 @@ def use_stand_ins(kinds: Collection[str], is_own: Callable[[str], bool], number:
     if ENTROPY in kinds:
         chance = random.Random(SEED + number)  # noqa: S311 - the same in each run
         substitutes[id(os.urandom)] = os.urandom, chance.randbytes
+        substitutes[id(SHARED_SEED)] = SHARED_SEED, seed_alike(chance)
         substitutes[id(uuid.uuid1)] = uuid.uuid1, lambda *_, **__: uuid.UUID(bytes=chance.randbytes(16))
     if GENERATOR in kinds:
         random.seed(SEED + number)

@@ -146,7 +146,7 @@ def _seen_earlier(cause: str, changes: list[Any], compared: range, tick: int) ->
 
 
 def _nondeterminism(finding: Finding) -> TestedCause:
-    cause = "a non-deterministic step (random draws, time, memory, what a class or a module keeps)"
+    cause = "a non-deterministic step (random draws, time, what a class or a module keeps)"
     if finding.note == STACK_DEPTH:
         found = (
             "run from two depths, four times each: the same hashes from each depth, and different ones from the other"
@@ -160,7 +160,8 @@ def _nondeterminism(finding: Finding) -> TestedCause:
     times = "once on a fresh simulation" if count == 1 else f"{count} times, each on a fresh simulation"
     found = (
         f"run again {times}: the same wrong hash (a step that differs in one run of three would have shown it with "
-        f"{1 - (2 / 3) ** count:.0%})"
+        f"{1 - (2 / 3) ** count:.0%}); not tested by that: an order by memory addresses, which may be alike in these copies of "
+        "one process"
     )
     return TestedCause(cause, found, suspicious=False)
 

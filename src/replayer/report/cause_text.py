@@ -13,6 +13,7 @@ _FIXED = {
     "identity": "this line changes an object that has two names in only one of the two",
     "order": "this line iterates over a set that has the same members in another order",
     "version": "this line reads a value that is not in the state, and that differed before it ran",
+    "inexact": "save() and load() do not bring back exactly what the step reads: for both values, save() returns the same",
     "unseen": "after this line a value differs; the cause is not known, since not all that the line reads was seen",
     "split": "load() makes two objects of one; joined again before the step, they give in B the state of A",
     "joined": "load() makes one object of two; made two again before the step, they give in B the state of A",
@@ -58,6 +59,6 @@ def where_from(cause: Cause) -> str:
         return "after load(): "
     return (
         "before the step: "
-        if cause.loaded_at is not None or cause.kind in ("version", "edited")
+        if cause.loaded_at is not None or cause.kind == "inexact" or cause.kind in ("version", "edited")
         else "outside the state: "
     )

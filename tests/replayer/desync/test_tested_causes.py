@@ -196,6 +196,7 @@ def test_an_edit_is_neither() -> None:
     assert not finding.hints_at_hidden_state
     assert "run from tick 0 as it was made, with nothing restored" in tested["hidden state that"].found
     assert [tested[name].suspicious for name in ("a non-deterministic step", "hidden state that")] == [False, False]
+    assert "not tested by that: an order by memory addresses" in tested["a non-deterministic step"].found
 
 
 @pytest.mark.seldom(0.15)

@@ -8,6 +8,7 @@ use it in a copy of the process. C code is not seen where it calls none of this.
 from __future__ import annotations
 
 import os
+import random
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -18,6 +19,7 @@ from typing import Any
 import attrs
 
 import recorder.processes.isolated_fork
+import recorder.processes.seeds.unseeded
 from recorder.ambient.outside.outside_read import (
     ATTRIBUTES,
     CHANGED,
@@ -38,7 +40,9 @@ from recorder.ambient.outside.outside_read import (
 )
 from recorder.ambient.outside.own_code import is_librarys
 from recorder.ambient.outside.read_functions import Call, read_functions
+from recorder.processes.seeds.unseeded import RESEEDED, SHARED_SEED, UNSEEDED, replace_seeding, shared_seed
 
+_Key = tuple[str, str, str, int]  # Of a read: kind, name, file and line.
 READS_MAX = 200  # Different ones; a step that reads more has a loop over files.
 
 _CONTACTS = {
@@ -49,14 +53,21 @@ _CONTACTS = {
     "os.system": "another program",
     "sqlite3.connect": "an SQLite database",
 }
-_SHOWN = {"random.getrandbits": "a seed from the system"}  # What NumPy's default_rng() draws.
+_SHOWN = {
+    "random.getrandbits": "a seed from the system",  # What NumPy's default_rng() draws.
+    "random.__init__": UNSEEDED,
+}
 _RANDOM_DEVICES = ("/dev/urandom", "/dev/random")
 _LIBRARY = f"{os.path.dirname(os.__file__)}/"  # noqa: PTH120
 _NOT_READS = ("linecache.py", "traceback.py")  # They show source lines, for example in a warning.
 # Code that is loaded, and compilers, which read hundreds of files of installed packages, clocks and random names.
 _LOADING = ("<frozen importlib", f"{_LIBRARY}importlib/metadata/")
 _COMPILERS = tuple(f"/site-packages/{name}/" for name in ("numba", "llvmlite", "jax", "jaxlib"))
-_PASSED_ON = (recorder.processes.isolated_fork.__file__, os.path.join(os.path.dirname(__file__), ""))  # noqa: PTH118, PTH120
+_PASSED_ON = (
+    recorder.processes.isolated_fork.__file__,
+    recorder.processes.seeds.unseeded.__file__,
+    os.path.join(os.path.dirname(__file__), ""),  # noqa: PTH118, PTH120
+)
 
 
 class ReadWatch:
@@ -68,8 +79,9 @@ class ReadWatch:
 
     def __init__(self, is_own: Callable[[str], bool]) -> None:
         self._is_own = is_own
-        self._reads: dict[tuple[str, str, str, int], OutsideRead] = {}
+        self._reads: dict[_Key, OutsideRead] = {}
         self._busy = threading.local()
+        self._unseeded: dict[int, tuple[Any, _Key | None]] = {}  # Generators, kept alive, with the read of each.
         self.is_full = False
 
     @property
@@ -82,7 +94,10 @@ class ReadWatch:
         """Note reads while the context is open. functions: replace functions too, which compiled code may not bear."""
         _install()
         restore_variables = self._watch_variables()
-        originals = self._replace(read_functions(self._called)) if functions else []
+        restore_seeding = replace_seeding(self._note_unseeded, self._forget_unseeded)
+        substitutes = read_functions(self._called) if functions else {}
+        substitutes[id(SHARED_SEED)] = SHARED_SEED, shared_seed(lambda: self._note_entropy(RESEEDED))
+        originals = self._replace(substitutes) if functions else []
         _active.append(self)
         try:
             yield
@@ -91,16 +106,17 @@ class ReadWatch:
             for holder, name, original in originals:
                 holder[name] = original
             restore_variables()
+            restore_seeding()
 
-    def note(self, kind: str, name: str, fact: Callable[[], str | None]) -> None:
+    def note(self, kind: str, name: str, fact: Callable[[], str | None]) -> _Key | None:
         """Note a read, unless it is none of the user's code. fact: called if it is the first one there."""
         if getattr(self._busy, "is_busy", False):
-            return
+            return None
         self._busy.is_busy = True
         try:
             caller = self._caller(sys._getframe(1))  # noqa: SLF001 - inspect.stack would read source files
             if caller is None:
-                return
+                return None
             function, path, line = caller
             shown = name if kind in {FILE, FOLDER, ATTRIBUTES, CHANGED, VARIABLE} or function is None else function
             key = kind, shown[:NAME_CHARS_MAX], path, line
@@ -111,8 +127,24 @@ class ReadWatch:
                 self._reads[key] = OutsideRead(*key, fact())
             else:
                 self.is_full = True
+            return key
         finally:
             self._busy.is_busy = False
+
+    def _note_entropy(self, name: str) -> _Key | None:
+        return self.note(ENTROPY, name, lambda: None)
+
+    def _note_unseeded(self, generator: Any) -> None:
+        self._unseeded[id(generator)] = generator, self._note_entropy(UNSEEDED)
+
+    def _forget_unseeded(self, generator: Any) -> None:
+        """Take back what was noted of a generator that is given a state: it is a copy, or was loaded."""
+        _, key = self._unseeded.pop(id(generator), (None, None))
+        known = None if key is None else self._reads.get(key)
+        if key is not None and known is not None:
+            del self._reads[key]
+            if known.count > 1:
+                self._reads[key] = attrs.evolve(known, count=known.count - 1)
 
     def is_direct(self, depth: int) -> bool:
         """Return True if the frame that far above the caller's is the user's: what a library does with ids is its own."""
@@ -213,11 +245,18 @@ class ReadWatch:
             if path.startswith(_LOADING) or path.endswith(_NOT_READS) or any(name in path for name in _COMPILERS):
                 return None
             if path.startswith(_LIBRARY) and "site-packages" not in path:
-                function = f"{frame.f_globals.get('__name__', '')}.{frame.f_code.co_name}"
+                function = library_name(frame)
             elif is_librarys(path) and not path.startswith(_PASSED_ON):
                 return None  # A read of ours, while the state is captured.
             frame = frame.f_back
         return None
+
+
+def library_name(frame: FrameType) -> str:
+    """The name of a function of Python's library that runs; of a generator that asks the system, with its class."""
+    module, name = frame.f_globals.get("__name__", ""), frame.f_code.co_name
+    is_systems = isinstance(frame.f_locals.get("self"), random.SystemRandom) and f"{module}.{name}" not in _SHOWN
+    return f"{module}.SystemRandom().{name}" if is_systems else f"{module}.{name}"
 
 
 _HOLDERS = frozenset(

@@ -61,14 +61,18 @@ class Alignment:
 
     Attributes:
         items: in order.
-        line_maps: for each module, from lines of the second version to lines of the first.
+        paths: for each of the user's modules that both had, its files in the two.
+        line_maps: for each module that ran or has two files, from lines of the second version to lines of the first.
         item_of: indices of items, by indices of the first trace's records.
         swapped: frames of methods that the two called for different objects.
     """
 
     def __init__(self, first: StepTrace, second: StepTrace) -> None:
         self.first, self.second = first, second
-        self.line_maps = _map_lines(first, second)
+        self.paths = {
+            name: (path, second.modules[name]) for name, path in first.modules.items() if name in second.modules
+        }
+        self.line_maps = _map_lines(first, second, self.paths)
         self.sources: dict[str, SourceFile] = {}
         self.items = list(
             _align(self._keys(first.records, is_second=False), self._keys(second.records, is_second=True))
@@ -235,12 +239,32 @@ class Alignment:
                 else f"{self._names.get(prefix, f'{prefix}?')}{colon}{rest}"
             )
             current[name] = digest
-            self._seen_owners[variant].add(name.partition(":")[0])
+            if not _is_function((self.first, self.second)[variant], digest):
+                self._seen_owners[variant].add(name.partition(":")[0])
             self._history[variant].setdefault(name, []).append((index, digest))
             names.add(name)
         return names
 
+    def _is_one_sided(self, name: str, kind: str) -> bool:
+        """Return True if only one of the two has read a function, or the data of a module or a class: no difference.
+
+        A function that one of the two did not call may be the same in both.
+        """
+        pair = self._values[0].get(name), self._values[1].get(name)
+        if name[0] not in "cg" or (pair[0] is None) == (pair[1] is None):
+            return False
+        other = 0 if pair[0] is None else 1
+        if name in self._history[other]:
+            return False
+        if _is_function((self.first, self.second)[1 - other], pair[1 - other]):
+            return True
+        if name[0] == "g":
+            return kind == DIVERGED
+        return name.partition(":")[0] not in self._seen_owners[other]
+
     def _mark(self, name: str, index: int, origin: ValueOrigin) -> None:
+        if self._is_one_sided(name, origin.kind):
+            return
         pair = self._values[0].get(name), self._values[1].get(name)
         spells = self._spells.setdefault(name, [])
         is_open = bool(spells) and spells[-1].end is None
@@ -253,8 +277,14 @@ class Alignment:
             del self._spells[name]
 
 
-def _map_lines(first: StepTrace, second: StepTrace) -> dict[str, LineMap]:
-    paths: dict[str, list[str | None]] = {}
+def _is_function(trace: StepTrace, digest: int | None) -> bool:
+    """Return True for the digest of a function, which is read by name, and not with all else that its class keeps."""
+    return digest is not None and trace.texts.get(digest, "").startswith("the function ")
+
+
+def _map_lines(first: StepTrace, second: StepTrace, loaded: dict[str, tuple[str, str]]) -> dict[str, LineMap]:
+    """Of modules that ran, and of those that were loaded from two files."""
+    paths: dict[str, list[str | None]] = {name: [*pair] for name, pair in loaded.items() if pair[0] != pair[1]}
     for variant, trace in enumerate((first, second)):
         for record in trace.records:
             paths.setdefault(record.module, [None, None])[variant] = record.path

@@ -44,6 +44,7 @@ class DifferingValue:
         elements: the elements that differ; None if it was not kept or is not an array of numbers of one shape.
         parts: of a container or an object: the path and both texts of each part that differs; empty if they were not
             kept.
+        path: from the simulation, such as .reaches[0].level; empty if it is not known.
     """
 
     name: str
@@ -51,6 +52,7 @@ class DifferingValue:
     second: str
     elements: DifferingElements | None
     parts: list[tuple[str, str, str]] = attrs.field(factory=list)
+    path: str = ""
 
 
 @attrs.frozen
@@ -60,23 +62,26 @@ class Cause:
     Attributes:
         kind: "operation" (same inputs, different results), "edited" (the line differs in the other version),
             "outside" (it reads hidden state that differed before the step), "version" (as "outside", but the two variants
-            run different code, which may give it different values), "branch" (the two took different branches
+            have different code or environments, which may give it different values), "branch" (the two took different branches
             after it), "identity" (it changes an object that two names lead to in one of the two alone), "order" (it iterates
             over a set with the same members in another order), "load" (load() did not give back what the step reads),
+            "inexact" (save() returned the same for two values that the step reads; the line is the one of save() that reads them),
             "alone" (only one of the two runs this line, before any that both run), "depth" (it is in a try that catches a RecursionError, and where that arises depends on how deep the stack is),
             "split" (load() made two objects of one there; where they are joined again, the step gives the same state),
             "joined" (load() made one object of two there; where they are two again, the step gives the same state),
             "line" (it gave different values, and of those that it reads none was seen to differ) or "unseen" (as "line",
             but what it reads was not all seen, or it calls nothing that could give other values: the cause is before it).
-        place: of the line; of a "load", of the line of load() if that is known, else of the line that reads it.
+        place: of the line; of a "load", of the line of load() if that is known, else of the line that reads it; of an "edited"
+            value, of the line that gives it.
         other_place: of the line in the other version; None if it has none, or the same.
         operation: for example np.exp; None if none is known.
         calls: the functions that the line calls, as written.
         value: the first value that differs; None if it was not kept.
         outside: the hidden state that the line reads and that differed before the step.
         orders: of an "order": the set, and the first members in both orders.
-        read_at: of a "load" whose place is in load(): the line of the step that reads it.
+        read_at: of a "load", "inexact" or "edited" whose place is elsewhere: the line of the step that reads it.
         loaded_at: of what is "outside": the line of load() that gave B its value; None if load() gave it none.
+        saved_at: of what is "outside": the line of save() that reads it; None if none was seen to.
         way: the lines from this one to the state, each with the value that it changed; the last is in the state.
     """
 
@@ -91,3 +96,9 @@ class Cause:
     orders: list[DifferingValue] = attrs.field(factory=list)
     read_at: SourceLocation | None = None
     loaded_at: SourceLocation | None = None
+    saved_at: SourceLocation | None = None
+
+    @property
+    def reads_outside(self) -> bool:
+        """True if the step reads what differed before it, between two instances of one version of the code."""
+        return self.kind in ("outside", "load", "inexact")

@@ -45,6 +45,8 @@ def explained_pair(
     if cause is not None and any(one.is_cause(cause) for one in identities):
         cause = attrs.evolve(cause, kind="identity", outside=[])
     lost = [] if first.not_given_back else second.not_given_back
+    if cause is not None and cause.kind == "outside" and pair[0].variant.environment != pair[1].variant.environment:
+        cause = attrs.evolve(cause, kind="version")  # Such as a global that is made of an environment variable.
     if cause is not None and cause.kind == "outside":
         cause = with_load(cause, lost, second.loaded)
     explanation = Explanation(tick, recorded_hash, outcomes, pair, fields, cause, [], None, [], notes, place)

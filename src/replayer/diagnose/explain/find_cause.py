@@ -9,7 +9,6 @@ that reads hidden state.
 from __future__ import annotations
 
 import itertools
-import re
 
 import attrs
 
@@ -23,12 +22,14 @@ from replayer.diagnose.explain.answer.search_ends import (
     hands_over,
     is_called_by_others,
     may_make_values,
+    objects_called,
     only_fetches,
 )
 from replayer.diagnose.explain.answer.set_orders import orders_of_made, orders_of_names
 from replayer.diagnose.explain.answer.walked_sets import walked_before
 from replayer.diagnose.explain.cause import Cause, DifferingValue, SourceLocation, is_save
 from replayer.diagnose.explain.step_trace import RESUME, RETURN, Operation
+from replayer.diagnose.explain.versions.edited_definitions import edited_definition
 
 _OWN = "self"  # The attributes of the object whose method runs are read before each of its lines.
 PATH_LINES_MAX = 50  # A longer path back is shown up to there.
@@ -73,7 +74,11 @@ class _BackwardSearch(ReadNames):
             if walked is not None:
                 self._path = [(self._place(walked), "its turns")]
                 return self._cause(walked, "", ValueOrigin(HERE, walked), [])
-            return self._first_use(outside)
+            cause = self._first_use(outside)
+            chosen = self._chosen(item) if cause.kind in ("unseen", "line") else None
+            if chosen is None or chosen[1].item in seen:
+                return cause
+            name, origin = chosen
 
     def _first_alone(self) -> Cause | None:
         """The first line of the step, if only one of the two ran it, and both were traced to their ends."""
@@ -142,6 +147,23 @@ class _BackwardSearch(ReadNames):
             if read:
                 chosen = self._cause(place, "", ValueOrigin(HERE, place), read)
                 return attrs.evolve(chosen, kind="outside", value=None, way=[(chosen.place, "the object"), *cause.way])
+        return None
+
+    def _chosen(self, item: int) -> tuple[str, ValueOrigin] | None:
+        """Of a function that the two call for different objects: the variable that led to them, and the line that made it."""
+        record = self._record(item)
+        caller = self._alignment.item_of.get(record.parent)
+        if record.frame not in self._alignment.swapped or caller is None or self._items[caller].second is None:
+            return None
+        function, frame = record.function.rpartition(".")[2], self._record(caller).frame
+        for word, is_object in objects_called(self._place(caller).text, function):
+            name = f"f{frame}:{word}"
+            origin = self._alignment.origin(name, caller)  # Such as the key by which it is found.
+            if origin is not None and origin.kind != HIDDEN:
+                return name, origin
+            place = next((place for place in range(caller - 1, -1, -1) if self._makes(name, place)), None)
+            if place is not None and is_object:
+                return name, ValueOrigin(HERE, place)
         return None
 
     def _is_hidden(self, name: str, item: int) -> bool:
@@ -252,7 +274,7 @@ class _BackwardSearch(ReadNames):
         place, other = self._place(item), self._other_place(item)
         operation = self._operation(item)
         only = self._only_in_one(item) if origin.kind == DIVERGED else None
-        kind = "line"
+        kind, read_at = "line", None
         # One of the two may have more lines to run before the statement is over, such as those of a call.
         settled, orders = self._alignment.next_pair(item), self._orders(name, item)
         is_known = settled < len(self._items) or not (self._alignment.first.limited or self._alignment.second.limited)
@@ -266,9 +288,10 @@ class _BackwardSearch(ReadNames):
             place, other = only or (place, other)
         elif outside:
             kind = "outside" if self._is_one_version() else "version"
-            edited = self._edited_definition(item, outside)
+            record = self._record(item)
+            edited = edited_definition(self._alignment, record.module, record.function, outside)
             if edited is not None:
-                kind, (place, other) = "edited", edited
+                kind, read_at, (place, other) = "edited", place, edited
         elif origin.kind == DIVERGED:
             kind = "branch"
         elif orders:
@@ -286,11 +309,14 @@ class _BackwardSearch(ReadNames):
             [value for value in (self._outside_value(name, item) for name in outside) if value is not None],
             self._path,
             orders if kind == "order" else [],
+            read_at,
+            saved_at=self._saved_at(outside) if kind == "outside" else None,
         )
 
     def _is_one_version(self) -> bool:
-        """Return True if both variants ran the same code, as far as it was traced."""
-        return all(lines.same for lines in self._alignment.line_maps.values())
+        """Return True if both variants ran the same code, from the same files: these may read others beside them."""
+        is_same = all(lines.same for lines in self._alignment.line_maps.values())
+        return is_same and all(first == second for first, second in self._alignment.paths.values())
 
     def _reads_held_objects(self, item: int) -> bool:
         """Return True if a line reads an object whose attributes were read only where one of its methods ran."""
@@ -348,25 +374,4 @@ class _BackwardSearch(ReadNames):
                 is_new = lines.to_first(record.line) < 0 if version == "second" else not lines.has_first(record.line)
                 if is_new:
                     return self._place_of(record), None
-        return None
-
-    def _edited_definition(self, item: int, outside: list[str]) -> tuple[SourceLocation, SourceLocation] | None:
-        """The lines where the two versions of the code give hidden state different values."""
-        record = self._record(item)
-        lines = self._alignment.line_maps[record.module]
-        first = self._alignment.source(record.path)
-        second = self._alignment.source(self._alignment.second.records[self._items[item].second or 0].path)
-        function = re.escape(record.function.rpartition(".")[2])
-        for name in outside:
-            word = name.rpartition(":")[2]
-            default = re.compile(rf"\bdef {function}\(.*\b{re.escape(word)}\b.*=")
-            found = [line for target in (word, f"self.{word}") for line in second.definitions.get(target, ())]
-            found += [line for line in sorted(lines.edited) if default.search(second.lines[line - 1])]
-            for line in found:
-                if line in lines.edited:
-                    mapped = lines.to_first(line)
-                    return (
-                        SourceLocation(first.path, mapped, "", first.statement_text(mapped)),
-                        SourceLocation(second.path, line, "", second.statement_text(line)),
-                    )
         return None

@@ -82,6 +82,16 @@ class SourceFile:
         return by_line
 
     @cached_property
+    def imported(self) -> dict[str, tuple[str, str]]:
+        """By name, the module that it is imported from, as written, and its name there."""
+        try:
+            tree = ast.parse("\n".join(self.lines))
+        except (SyntaxError, ValueError):
+            return {}
+        nodes = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+        return {one.asname or one.name: (node.module or "", one.name) for node in nodes for one in node.names}
+
+    @cached_property
     def definitions(self) -> dict[str, list[int]]:
         """Lines that assign to a name outside functions, or to an attribute of self anywhere."""
         lines: dict[str, list[int]] = {}

@@ -104,6 +104,7 @@ class StepTrace:
         holds: by name of a value: the number of the object that it was when last read, if methods of that ran.
         settings: of the whole process, before the step; see values/process_settings.py.
         owners: the names, before the step, of objects whose methods ran, by their numbers.
+        modules: the files of the user's modules, by their names.
     """
 
     records: list[Record] = attrs.field(factory=list)
@@ -116,6 +117,7 @@ class StepTrace:
     holds: dict[str, int] = attrs.field(factory=dict)
     settings: Settings = attrs.field(factory=dict)
     owners: dict[int, str] = attrs.field(factory=dict)
+    modules: dict[str, str] = attrs.field(factory=dict)
 
     def to_plain(self) -> dict[str, Any]:
         """Encode as lists, numbers, strings and bytes."""
@@ -130,6 +132,7 @@ class StepTrace:
             "holds": self.holds,
             "settings": self.settings,
             "owners": self.owners,
+            "modules": self.modules,
         }
 
     @staticmethod
@@ -146,6 +149,7 @@ class StepTrace:
             plain["holds"],
             plain["settings"],
             plain["owners"],
+            plain["modules"],
         )
 
 

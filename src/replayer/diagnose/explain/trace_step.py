@@ -6,6 +6,7 @@ two. If it does, a note reports it.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Collection
 from functools import partial
 from pathlib import Path
@@ -16,6 +17,7 @@ import attrs
 from recorder.ambient.outside.outside_read import OutsideRead
 from recorder.ambient.outside.own_code import OwnCode
 from recorder.ambient.outside.read_watch import ReadWatch
+from recorder.ambient.roots import content_of
 from recorder.exception_text import raised_text
 from recorder.processes.fork_call import in_a_copy
 from replayer.desync.location import PhaseStep
@@ -220,11 +222,18 @@ def _watched(simulation: Simulation, inputs: Any, *, functions: bool) -> dict[st
     return {"raised": raised, "reads": [read.to_plain() for read in watch.reads]}
 
 
+def _files_of_modules(is_own: Callable[[str], bool]) -> dict[str, str]:
+    """The files of the user's modules, by name. No module is asked: a lazy one would be loaded by that."""
+    files = {name: (content_of(module) or {}).get("__file__") for name, module in list(sys.modules.items())}
+    return {name: file for name, file in files.items() if isinstance(file, str) and is_own(file)}
+
+
 def _traced(simulation: Simulation, inputs: Any, *, arrays: bool) -> dict[str, Any]:
     tracer, is_own = LineTracer(simulation), OwnCode(simulation)
     tracer.trace.identities, tracer.named = identities_of(simulation), names_of_objects(simulation)
     tracer.plain_before = attributes_before(tracer.named, tracer.digester)
     tracer.trace.settings = process_settings() | orders_of(simulation)
+    tracer.trace.modules = _files_of_modules(is_own)
     if arrays:
         is_captured = hook(inner_of(simulation), HasAdapter) is not None
         if not is_captured:

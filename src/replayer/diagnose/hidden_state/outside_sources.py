@@ -23,9 +23,13 @@ from typing import Any
 
 import attrs
 
+import recorder.processes.seeds.unseeded
 from recorder.ambient.outside.dated_class import dated_class
+from recorder.ambient.outside.read_watch import library_name
 from recorder.ambient.roots import Roots
+from recorder.processes.seeds.unseeded import UNSEEDED, draw_seeds
 
+_SEED_BYTES = 16
 AHEAD_S = 100_003.7  # Seconds by which the clocks of copies are ahead.
 
 _CLOCKS = (
@@ -85,7 +89,13 @@ class OutsideSources:
             source.values.append((name, value))
             return value
 
-        with self._patched(read, reads.variables):
+        def forget(seed: int) -> None:
+            for shown, source in list(reads.sources.items()):
+                source.values = [one for one in source.values if one != (UNSEEDED, seed)]
+                if not source.values:
+                    del reads.sources[shown]
+
+        with self._patched(read, reads.variables, forget):
             yield
 
     @contextmanager
@@ -101,12 +111,19 @@ class OutsideSources:
             value = original(*arguments)
             return _ahead(name, value) if kind == CLOCK and shown else value
 
-        with self._patched(read, {}):
+        def again(seed: int) -> None:
+            for shown, source in reads.sources.items():
+                if shown in rest and (UNSEEDED, seed) in source.values:
+                    rest[shown].insert(0, (UNSEEDED, seed))
+
+        with self._patched(read, {}, again):
             yield
 
     @contextmanager
-    def _patched(self, read: Callable[..., Any], variables: dict[str, str]) -> Iterator[None]:
-        thread = threading.get_ident()
+    def _patched(
+        self, read: Callable[..., Any], variables: dict[str, str], give_back: Callable[[int], None]
+    ) -> Iterator[None]:
+        thread, chance = threading.get_ident(), os.urandom
         substitutes: dict[int, Any] = {}
         originals: list[Any] = []
 
@@ -133,12 +150,19 @@ class OutsideSources:
                 variables.setdefault(key, _caller("os.environ")[1])
             return get_item(self, key)
 
+        def draw() -> int | None:
+            if threading.get_ident() != thread:
+                return None
+            return int(read(UNSEEDED, ENTROPY, lambda: int.from_bytes(chance(_SEED_BYTES)), ()))
+
         places = self._put(substitutes)
+        restore_seeding = draw_seeds(draw, give_back)
         environment.__getitem__ = read_variable  # type: ignore[method-assign]
         try:
             yield
         finally:
             environment.__getitem__ = get_item  # type: ignore[method-assign]
+            restore_seeding()
             for holder, name, original in places:
                 holder[name] = original
 
@@ -175,7 +199,7 @@ def _dated(kind: type[Any], read: Callable[..., Any], thread: int) -> type[Any]:
     return dated_class(kind, ("now", "utcnow", "today"), intercepted)
 
 
-_HERE = str(Path(__file__).parent)
+_NOT_CALLERS = (str(Path(__file__).parent), recorder.processes.seeds.unseeded.__file__, "<frozen")
 _LIBRARY = str(Path(os.__file__).parent)
 _COMPILERS = {"numba", "llvmlite"}  # They time themselves when a step first calls a compiled function.
 
@@ -190,8 +214,8 @@ def _caller(name: str) -> tuple[str, str]:
     while frame is not None:
         file = frame.f_code.co_filename
         if file.startswith(_LIBRARY) and "site-packages" not in file:
-            shown = f"{frame.f_globals.get('__name__', '')}.{frame.f_code.co_name}"
-        elif not file.startswith((_HERE, "<frozen")):
+            shown = name if name == UNSEEDED else library_name(frame)
+        elif not file.startswith(_NOT_CALLERS) and not (file.startswith("<") and frame.f_code.co_name == "__init__"):
             is_imported = frame.f_code.co_name == "<module>" and "site-packages" in file
             if is_imported or str(frame.f_globals.get("__name__", "")).partition(".")[0] in _COMPILERS:
                 return "", ""

@@ -493,7 +493,9 @@ def test_a_party_that_is_not_used_or_cannot_run_is_reported(capsys: pytest.Captu
     record("a.tape", made("Game"))
     record("b.tape", made("fast"))
     assert run(replayer.commands.main.main, "explain a.tape b.tape --sim game:Game --other-path unused") == 2
-    assert_one_line(capsys.readouterr(), "no module of the simulation is imported from --other-path unused")
+    printed = capsys.readouterr()  # The tick is printed as soon as it is known.
+    assert printed.out == "a.tape and b.tape: first different at tick 21 of 0 to 30\n"
+    assert printed.err == "error: no module of the simulation is imported from --other-path unused\n"
     facts = explained(capsys, "--sim game:Game --other-python no-such-python")
     assert (facts["causes"], facts["notes"]) == ([], ["B: no-such-python: No such file or directory"])
     facts = explained(capsys, "--sim game:Game --other-sim game:Missing")

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
+import attrs
+
 from replayer.diagnose.explain.align import Alignment, Item
 from replayer.diagnose.explain.answer.differing_value import differing_value
 from replayer.diagnose.explain.answer.shown_names import shown_name
-from replayer.diagnose.explain.cause import DifferingValue, SourceLocation
+from replayer.diagnose.explain.cause import DifferingValue, SourceLocation, is_save
 from replayer.diagnose.explain.source_lines import Statement
 from replayer.diagnose.explain.step_trace import RETURN, Record
+
+_CLASS = re.compile(r"^[^.\[]*")  # At the beginning of the name of an object.
 
 
 class AlignedLines:
@@ -69,8 +76,26 @@ class AlignedLines:
         first, second = (self._alignment.first_digest(name, variant, item) for variant in (0, 1))
         traces = ((self._alignment.first, first), (self._alignment.second, second))
         if first != second and all(digest is None or digest in trace.texts for trace, digest in traces):
-            return self._value_of(shown, first, second)
-        return self._value(name, item)
+            return attrs.evolve(self._value_of(shown, first, second), path=self._path_of(name))
+        value = self._value(name, item)
+        return None if value is None else attrs.evolve(value, path=self._path_of(name))
+
+    def _path_of(self, name: str) -> str:
+        """The path from the simulation to an attribute of an object that had a name before the step; empty if it had none."""
+        prefix, _, attribute = name.partition(":")
+        owner = self._alignment.first.owners.get(int(prefix[1:]), "") if re.fullmatch(r"o\d+", prefix) else ""
+        return f"{re.sub(_CLASS, '', owner)}.{attribute}" if owner else ""
+
+    def _saved_at(self, outside: Sequence[str]) -> SourceLocation | None:
+        """The first line of save() that reads one of these attributes."""
+        for record in self._alignment.first.records:
+            statement = self._alignment.source(record.path).statement(record.line)
+            if statement is None or not is_save(record.function):
+                continue
+            own = {f"o{record.owner}:{word[5:]}" for word in statement.reads if word.startswith("self.")}
+            if not (own | set(record.named.values())).isdisjoint(outside):
+                return self._place_of(record)
+        return None
 
     def _value_of(self, name: str, first: int | None, second: int | None) -> DifferingValue:
         return differing_value((self._alignment.first, self._alignment.second), name, (first, second))

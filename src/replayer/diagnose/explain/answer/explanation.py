@@ -101,7 +101,12 @@ class Explanation:
     def is_refuted(self) -> bool:
         """True if the line reads hidden state, and B with what could be put into it of that of A does not give A's state."""
         kind = None if self.cause is None else self.cause.kind
-        return kind == "outside" and self.given is not None and self.given.why_not is None and not self.given.proved
+        return (
+            kind in ("outside", "inexact")
+            and self.given is not None
+            and self.given.why_not is None
+            and not self.given.proved
+        )
 
     @property
     def agrees(self) -> bool:

@@ -80,15 +80,41 @@ def draws_from(cause: Cause) -> bool:
 
 def hands_over(cause: Cause) -> bool:
     """Return True if a line hands what it reads from outside to a function, as it is; ``next`` and the like take from it."""
-    text = cause.place.text
-    try:
-        tree = ast.parse(f"{text} pass" if text.endswith(":") else text)
-    except SyntaxError:  # Such as an elif.
+    tree = _parsed(cause.place.text)
+    if tree is None:
         return False
     names = {one.name for one in cause.outside}
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) not in _TAKING]
     given = [value for call in calls for value in (*call.args, *(keyword.value for keyword in call.keywords))]
     return any(ast.unparse(value) in names for value in given)
+
+
+def objects_called(text: str, function: str) -> list[tuple[str, bool]]:
+    """The variables that lead to the object for which a statement calls a function: its method's, or the first argument.
+
+    Each with True if the variable is that object itself.
+    """
+    tree = _parsed(text)
+    found: dict[str, bool] = {}
+    for node in ast.walk(tree) if tree is not None else ():
+        match node:
+            case ast.Call(func=ast.Attribute(value=led, attr=name)) if name == function:
+                pass
+            case ast.Call(func=ast.Name(id=name), args=[led, *_]) if name == function:
+                pass
+            case _:
+                continue
+        names = [one.id for one in ast.walk(led) if isinstance(one, ast.Name)]
+        found |= {one: isinstance(led, ast.Name) for one in names}
+    return list(found.items())
+
+
+def _parsed(text: str) -> ast.Module | None:
+    """The tree of a statement, or of the head of one; None of such as an elif."""
+    try:
+        return ast.parse(f"{text} pass" if text.endswith(":") else text)
+    except SyntaxError:
+        return None
 
 
 def only_fetches(cause: Cause) -> bool:

@@ -152,7 +152,7 @@ class _Test:
 def _judged(test: _Test, own: _End, words: set[str]) -> GivenValues:
     candidates = find_candidates(test.live, test.copy)
     if not candidates:
-        return GivenValues(why_not="no value that can be put into another instance was seen to differ")
+        return GivenValues(why_not="nothing that differs was found that can be put into another instance")
     read = [one for one in candidates if words & _words_of(one)]
     for chosen in filter(None, (read, candidates)):
         if test.proves(chosen):

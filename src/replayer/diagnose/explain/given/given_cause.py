@@ -16,7 +16,7 @@ from replayer.diagnose.explain.variants import Variant
 from sim.kernel.state import Snapshot
 
 Test = Callable[[Variant, int, Snapshot, Sequence[int | None], Sequence[str]], GivenValues]
-_TESTED = ("outside", "load", "unseen", "line", "branch", "operation")
+_TESTED = ("outside", "version", "load", "inexact", "unseen", "line", "branch", "operation")
 
 
 def with_given(explained: Explanation, before: Snapshot, test: Test) -> Explanation:
@@ -33,15 +33,17 @@ def with_given(explained: Explanation, before: Snapshot, test: Test) -> Explanat
     ):
         return explained
     first, second = (outcome.variant for outcome in pair)
-    is_read = cause is not None and cause.kind in ("outside", "load")
+    is_read = cause is not None and cause.reads_outside
     if attrs.evolve(first, label="", start=None) != attrs.evolve(second, label="", start=None):
         why = GivenValues(why_not="A and B are not instances of one environment and one version of the code")
-        return attrs.evolve(explained, given=why) if is_read else explained
+        return attrs.evolve(explained, given=why) if is_read or (cause and cause.kind == "version") else explained
     given = test(second, tick, before, [first.start, second.start], _words(cause))
     if not given.proved and not is_read:
         return explained  # Of a line that reads no hidden state, nothing is claimed that was not tested.
     explained = attrs.evolve(explained, given=given)
-    is_other = given.proved and not given.is_read and (cause is None or cause.kind not in ("load", "operation"))
+    is_other = (
+        given.proved and not given.is_read and (cause is None or cause.kind not in ("load", "inexact", "operation"))
+    )
     if is_other or (given.proved and cause is not None and _is_unseen(cause)):
         steps = [outcome.step for outcome in pair if outcome.step is not None]
         place = _line_reading(steps[-1].trace, given.proved, cause if is_other else None)

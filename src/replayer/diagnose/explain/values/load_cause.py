@@ -16,6 +16,9 @@ def with_load(cause: Cause, lost: list[NotGivenBack], loaded: list[LoadedValue])
     all that the line reads from outside is in attributes that load() sets, and fields are lost, load() is the cause.
     """
     at = line_that_loaded(cause.outside, loaded)
+    if not lost and at is not None and cause.saved_at is not None and all(map(_is_number, cause.outside)):
+        # The states before the step are equal: save() returned the same for both.
+        return attrs.evolve(cause, kind="inexact", place=cause.saved_at, read_at=cause.place, loaded_at=at)
     if not lost:
         return attrs.evolve(cause, loaded_at=at)
     others = [one for one in cause.outside if not _is_lost(one, lost)]
@@ -25,6 +28,12 @@ def with_load(cause: Cause, lost: list[NotGivenBack], loaded: list[LoadedValue])
             return attrs.evolve(cause, kind="load", outside=others)
         return attrs.evolve(cause, kind="load", place=at, read_at=cause.place)
     return attrs.evolve(cause, outside=others, loaded_at=at)
+
+
+def _is_number(value: DifferingValue) -> bool:
+    return (
+        value.elements is not None and value.elements.total == 1 and all(path == value.name for path, *_ in value.parts)
+    )
 
 
 def _is_lost(value: DifferingValue, lost: list[NotGivenBack]) -> bool:

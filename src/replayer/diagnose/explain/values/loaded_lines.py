@@ -180,6 +180,11 @@ def _root(path: str) -> str:
     return path[: min(ends) + 1] if ends else path
 
 
+def _path_of(value: DifferingValue, name: str) -> str:
+    """The path from the simulation to a value, or to a part of it, by its name."""
+    return value.path + name.removeprefix(value.name) if value.path else name.removeprefix(_SELF)
+
+
 def line_that_loaded(outside: list[DifferingValue], loaded: list[LoadedValue]) -> SourceLocation | None:
     """The line of load() that gave the values of B, or most of them; None if load() gave none of them."""
     texts = {value.path: value for value in loaded}
@@ -187,13 +192,13 @@ def line_that_loaded(outside: list[DifferingValue], loaded: list[LoadedValue]) -
         texts[path].line
         for one in outside
         for name, _, second in one.parts or [(one.name, one.first, one.second)]
-        if (path := name.removeprefix(_SELF)) in texts and texts[path].text == second
+        if (path := _path_of(one, name)) in texts and texts[path].text == second
     )
     return lines.most_common(1)[0][0] if lines else None
 
 
 def line_of_attribute(outside: list[DifferingValue], loaded: list[LoadedValue]) -> SourceLocation | None:
     """The line of load() that set anything in one of these attributes of the simulation; None if there is none."""
-    roots = {_root(one.name.removeprefix(_SELF)) for one in outside if one.name.startswith(f"{_SELF}.")}
+    roots = {_root(one.path or one.name.removeprefix(_SELF)) for one in outside if one.name.startswith(f"{_SELF}.")}
     lines = Counter(value.line for value in loaded if value.root in roots)
     return lines.most_common(1)[0][0] if lines else None

@@ -1,0 +1,1 @@
+"""What two versions of the code that an explanation compares differ in."""

@@ -1,0 +1,97 @@
+"""What a module gives a value in two versions of the code is no hidden state: the lines that differ are named."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+import recorder
+import replayer.commands.main
+
+from oracle.command_lines import run
+
+TOLLS = """from pathlib import Path
+
+BASE = 3
+LORRY = BASE * 2
+CAR = 2
+TAX = int((Path(__file__).parent / "tax.txt").read_text())
+"""
+BRIDGE = """
+import toll_rates
+from toll_rates import LORRY
+
+
+class Bridge:
+    def __init__(self):
+        self.paid, self.day = 0, 0
+
+    def step(self, inputs):
+        self.day += 1
+        if self.day > 2:
+            self.paid += toll_rates.CAR  # CAR
+            self.paid += LORRY  # LORRY
+            self.paid += toll_rates.TAX  # TAX
+"""
+
+
+def test_a_value_that_an_environment_variable_gives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of two environments: the line that reads the value is named, and it is no hidden state; that has no test."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    Path("toll_gate.py").write_text(
+        "import os\n\nTOLL = int(os.environ.get('TOLL', '2'))\n\n\n"
+        "class Gate:\n    def __init__(self):\n        self.paid = 0\n\n"
+        "    def step(self, inputs):\n        self.paid += TOLL\n"
+    )
+    gate = recorder.record(importlib.import_module("toll_gate").Gate(), "run.tape", step="step", trial_ms=0)
+    gate.step(None)
+    gate.close()
+    assert run(replayer.commands.main.main, "explain run.tape --sim toll_gate:Gate --env TOLL=5") == 1
+    printed = capsys.readouterr().out
+    assert "cause: this line reads a value that is not in the state, and that differed before it ran" in printed
+    assert "not tested whether that makes the difference: A and B are not instances of one environment" in printed
+    assert "hidden state" not in printed
+
+
+@pytest.mark.parametrize(
+    ("edit", "line", "text"),
+    [(("CAR = 2", "CAR = 4"), 5, "CAR = 2"), (("BASE = 3", "BASE = 5"), 3, "BASE = 3"), (None, 15, "toll_rates.TAX")],
+    ids=["a constant", "what an imported constant is made of", "read from a file"],
+)
+def test_a_value_that_another_module_gives(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    edit: tuple[str, str] | None,
+    line: int,
+    text: str,
+) -> None:
+    """By the line that was edited, in the module of the value; no line was, if the module reads it from a file."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    Path("other").mkdir()
+    for folder, tolls, tax in ((Path(), TOLLS, 1), (Path("other"), TOLLS.replace(*edit or ("", "")), 1 if edit else 7)):
+        (folder / "toll_rates.py").write_text(tolls)
+        (folder / "toll_bridge.py").write_text(BRIDGE)
+        (folder / "tax.txt").write_text(str(tax))
+    for name in ("toll_rates", "toll_bridge"):
+        sys.modules.pop(name, None)
+    bridge = recorder.record(importlib.import_module("toll_bridge").Bridge(), "run.tape", step="step", trial_ms=0)
+    for _ in range(4):
+        bridge.step(None)
+    bridge.close()
+
+    assert run(replayer.commands.main.main, "explain run.tape --json --sim toll_bridge:Bridge --code other") == 1
+    cause = json.loads(capsys.readouterr().out)["cause"]
+    assert (cause["kind"], cause["line"]) == ("edited" if edit else "version", line)
+    assert text in cause["text"]
+    assert run(replayer.commands.main.main, "explain run.tape --sim toll_bridge:Bridge --code other --tick 3") == 1
+    assert "hidden state" not in (printed := capsys.readouterr().out)
+    assert ("the step reads it first in" in printed) == (edit is not None)

@@ -1,0 +1,144 @@
+"""What is kept beside objects: in dictionaries with weak keys, and the maximum length of a deque. It is put into the other instance."""
+
+from __future__ import annotations
+
+import importlib
+import weakref
+from collections import deque
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import recorder
+import replayer.commands.main
+from recorder import Recorder
+from recorder.ambient.ambient_diff import find_candidates
+from recorder.ambient.object_walk import take_instance
+from recorder.ambient.transplant import give_values
+from sim.kernel.simulation import as_simulation
+
+from oracle.command_lines import run
+
+MODULE = """
+import json
+import weakref
+from collections import deque
+
+TIRED = weakref.WeakKeyDictionary()
+
+
+class Dog:
+    def __init__(self, name):
+        self.name, self.caught = name, 0
+
+
+class Kennel:
+    def __init__(self):
+        self.dogs, self.day = [Dog("Rex"), Dog("Bo")], 0
+
+    def step(self, inputs):
+        self.day += 1
+        for dog in self.dogs:
+            days = TIRED.setdefault(dog, [])
+            days.append(self.day)
+            dog.caught += 9 - len(days)
+
+
+class Pack:
+    def __init__(self):
+        self.dogs, self.far = [Dog("Rex"), Dog("Bo")], weakref.WeakKeyDictionary()
+        self.far[self.dogs[0]] = 3
+
+    def step(self, inputs):
+        for dog in self.dogs:
+            dog.caught += self.far.get(dog, 1)
+
+    def save(self):
+        return json.dumps([dog.caught for dog in self.dogs]).encode()
+
+    def load(self, saved):
+        self.far.clear()
+        for dog, caught in zip(self.dogs, json.loads(bytes(saved)), strict=True):
+            dog.caught = caught
+
+
+class Trail:
+    def __init__(self):
+        self.marks = {"north": deque([5, 6, 7], maxlen=3)}
+
+    def step(self, inputs):
+        self.marks["north"].append(sum(self.marks["north"]) % 11)
+
+    def save(self):
+        return json.dumps(list(self.marks["north"])).encode()
+
+    def load(self, saved):
+        self.marks = {"north": deque(json.loads(bytes(saved)))}
+"""
+
+PROVED = {
+    "Kennel": "module dog_kennel: TIRED (module global): ",
+    "Pack": "Pack.far (attribute): [Pack.dogs[0]] 3 in A, absent in B",
+    "Trail": "Trail.marks['north'].maxlen (attribute): 3 in A, None in B",
+}
+
+
+@pytest.mark.parametrize("name", PROVED)
+def test_it_is_proved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    """Outside of the instances, where its keys are the objects of one of them, in one of them, and in a dict."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    Path("dog_kennel.py").write_text(MODULE)
+    made: Any = getattr(importlib.import_module("dog_kennel"), name)()
+    options: dict[str, Any] = {"trial_ms": 0, "keyframe_interval_ticks": 3}
+    if name == "Kennel":
+        recorded = recorder.record(made, "run.tape", step="step", **options)
+        for _ in range(5):
+            recorded.step(None)
+        recorded.close()
+    else:
+        with Recorder("run.tape", made, **options) as tape:
+            for _ in range(5):
+                tape.step()
+
+    assert run(replayer.commands.main.main, f"explain run.tape --sim dog_kennel:{name}") == 1
+    printed = capsys.readouterr().out
+    assert "proved: put into B as A has it, B gives the state of A" in printed
+    assert PROVED[name] in printed
+
+
+class _Owner:
+    def __init__(self, *keys: str) -> None:
+        self.parts = [_Part() for _ in range(2)]
+        self.kept = weakref.WeakKeyDictionary({self.parts[int(key)]: [key] for key in keys})
+        self.last: deque[int] = deque([1, 2], len(keys) or None)
+
+    def step(self, inputs: Any) -> None:
+        pass
+
+    def save(self) -> bytes:
+        return b""
+
+    def load(self, saved: Any) -> None:
+        pass
+
+
+class _Part:
+    pass
+
+
+def test_the_values_come_under_the_keys_of_the_other_one() -> None:
+    """With values that are objects themselves, and a deque that another one replaces."""
+    live, copy = _Owner("0", "1"), _Owner()
+    simulation = as_simulation(copy)
+    ours, theirs = take_instance(as_simulation(live)), take_instance(simulation)
+    candidates = find_candidates(ours, theirs)
+    assert {one.name for one in candidates} == {"_Owner.kept", "_Owner.last.maxlen"}
+    give_values(ours, theirs, simulation.state, candidates)
+    assert [copy.kept[part] for part in copy.parts] == [["0"], ["1"]]
+    assert copy.kept[copy.parts[0]] is not live.kept[live.parts[0]]
+    assert (copy.last.maxlen, list(copy.last)) == (2, [1, 2])
+    assert not find_candidates(ours, take_instance(simulation))
