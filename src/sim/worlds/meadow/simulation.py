@@ -30,7 +30,7 @@ from sim.worlds.meadow.phases.signalling import run_signalling
 from sim.worlds.meadow.phases.termination import find_end
 from sim.worlds.meadow.phases.writes import WRITES
 from sim.worlds.meadow.placement import place_everything
-from sim.worlds.meadow.telemetry import make_row
+from sim.worlds.meadow.telemetry import column_names, make_row
 
 WORLD_NAME = "meadow"
 INT64_MAX = (1 << 63) - 1
@@ -61,6 +61,7 @@ class Meadow:
         )
         if self.config.players:
             self.phases += (self._phase("sight", lambda _: run_sight(self._context)),)
+        self._columns = column_names(self.config)
         place_everything(self._context)
         if ledger is not None:
             ledger.close_phase("placement", self.state)
@@ -104,7 +105,7 @@ class Meadow:
 
     def telemetry(self) -> Mapping[str, int | float]:
         """Return the figures of the current tick, see telemetry.py."""
-        return make_row(self.state, self.config)
+        return make_row(self.state, self.config, self._columns)
 
     @property
     def events_wanted(self) -> bool:

@@ -6,7 +6,6 @@ deaths, costs and losses are sums since tick 0, so the difference of two rows co
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator
 from typing import Any
 
@@ -23,16 +22,16 @@ from sim.worlds.meadow.model.numba_loops import PLANTS_MIN, compiled_for
 Column = npt.NDArray[Any]
 
 
-def make_row(state: State, config: MeadowConfig) -> dict[str, int | float]:
-    """Return the row of the current tick, by column."""
-    kinds = (config.flora, config.herbivores, config.substances)
-    names = _columns(*(tuple([one.name for one in some]) for some in kinds))
-    return dict(zip(names, _figures(state, config), strict=True))
+def make_row(state: State, config: MeadowConfig, columns: tuple[str, ...]) -> dict[str, int | float]:
+    """Return the row of the current tick, by column. columns: column_names of the configuration."""
+    return dict(zip(columns, _figures(state, config), strict=True))
 
 
-@functools.lru_cache(maxsize=8)
-def _columns(flora: tuple[str, ...], herbivores: tuple[str, ...], substances: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the names of the columns, in the order of _figures: to make them takes longer than the figures."""
+def column_names(config: MeadowConfig) -> tuple[str, ...]:
+    """The names of the columns, in the order of a row. To make them takes longer than the figures of a tick."""
+    flora, herbivores, substances = (
+        [one.name for one in some] for some in (config.flora, config.herbivores, config.substances)
+    )
     names = [f"{figure}.{name}" for name in flora for figure in ("plants", "plants_energy")]
     names += [f"{figure}.{name}" for name in herbivores for figure in ("swarms", "swarms_energy", "heads")]
     for name in flora:
