@@ -22,6 +22,7 @@ _ORDERED = {
     "list": "list",
     "weak set": "WeakSet",
     "weak dict": "WeakValueDictionary",
+    "weak key dict": "WeakKeyDictionary",
 }
 
 
@@ -116,6 +117,8 @@ def _orders(one: Sequence[Any], other: Sequence[Any]) -> str:
 
 def _item_text(item: Any) -> str:
     match item:
+        case At((At() as key, _)):  # Of a weak dict with objects as its keys.
+            return _item_text(key)
         case At((key, At())):  # Of a weak dict.
             return short_text(key)
         case At(tuple() as path):
@@ -222,7 +225,7 @@ def _summary(leaf: Any) -> str:
             return text if len(text) < SHOWN_CHARS_MAX and len(leaf) == 2 else _entries(len(content))
         case (str(kind), int(count)) if kind in _SIZED:
             return _entries(count)
-        case ("weak set" | "weak dict", list() as content):
+        case ("weak set" | "weak dict" | "weak key dict", list() as content):
             return _entries(len(content))
         case ("stands at line", line):
             return f"stands at line {line}" if line is not None else "has ended"

@@ -18,6 +18,7 @@ WEAK_KINDS: dict[type, str] = {
     weakref.ref: "weak reference",
     weakref.WeakSet: "weak set",
     weakref.WeakValueDictionary: "weak dict",
+    weakref.WeakKeyDictionary: "weak key dict",
 }
 
 
@@ -74,6 +75,8 @@ def weak_content(kind: str, value: Any) -> list[Any]:
         return [value]
     if kind == "weak dict":
         return [(key, weakref.ref(one)) for key, one in value.items()]
+    if kind == "weak key dict":
+        return [(weakref.ref(key), one) for key, one in value.items()]
     return [weakref.ref(one) for one in value]
 
 
@@ -81,12 +84,23 @@ def put_weak(kind: str, value: Any, content: list[Any]) -> None:
     """Restore what weak_content returned, or a list with members in place of references, in place."""
     value.clear()
     for entry in content:
+        if kind == "weak key dict":
+            place, held = entry
+            key = place() if type(place) is weakref.ref else place
+            if key is not None:
+                value[key] = held
+            continue
         key, one = entry if kind == "weak dict" else (None, entry)
         member = one() if type(one) is weakref.ref else one
         if member is not None and kind == "weak dict":
             value[key] = member
         elif member is not None:
             value.add(member)
+
+
+def keyed_values(content: list[Any]) -> list[tuple[str, Any]]:
+    """The values of a weak dict with objects as its keys, each with a name. content: what weak_content returned."""
+    return [(f"of {type(key()).__qualname__} no. {number}", one) for number, (key, one) in enumerate(content)]
 
 
 @attrs.frozen(eq=False)
@@ -117,6 +131,8 @@ class Members:
                 elements = content.elements
             case "weak dict":
                 keys, elements = [key for key, _ in content], [one() for _, one in content]
+            case "weak key dict":
+                elements = [key() for key, _ in content]
             case _:
                 elements = [one() for one in content]
         shown: list[Any] = list(elements)
@@ -136,6 +152,9 @@ class Members:
                 paths[place] = (*path, ("item", name))
                 unnamed.append((name, one))
         leaf = [At((key, one)) for key, one in zip(keys, shown, strict=True)] if kind == "weak dict" else shown
+        if kind == "weak key dict":  # What is no plain value is compared below its own path.
+            held = [one if is_plain(one) else type(one).__qualname__ for _, one in content]
+            leaf = [At((key, one)) for key, one in zip(shown, held, strict=True)]
         return cls((kind, leaf) if kind != "set" else (kind, leaf, content.table), paths, unnamed)
 
 

@@ -12,7 +12,6 @@ Invariants:
 
 from __future__ import annotations
 
-import random
 from abc import ABCMeta
 from collections import deque
 from collections.abc import Callable
@@ -22,16 +21,10 @@ from typing import Any
 import numpy as np
 import xxhash
 
-from recorder.ambient.ambient import (
-    INSTANCE,
-    Ambient,
-    DefinedAt,
-    Path,
-    names_of,
-)
+from recorder.ambient.ambient import INSTANCE, Ambient, DefinedAt, Path, names_of
 from recorder.ambient.c_memory import Memory, memory_text
 from recorder.ambient.iterators import parts_of, position_of
-from recorder.ambient.members import Members, SetContent
+from recorder.ambient.members import Members, SetContent, keyed_values
 from recorder.ambient.process_values import add_process_values
 from recorder.ambient.process_wide import registered_classes
 from recorder.ambient.roots import Roots, functions_of, is_our_own
@@ -39,6 +32,7 @@ from recorder.ambient.shared_memory import memory_of, shared_memory
 from recorder.ambient.value_kinds import (
     ARRAY_BYTES_MAX,
     KEPT_LIBRARY,
+    NOT_SET,
     attributes_of,
     content_of,
     generator_state,
@@ -62,7 +56,7 @@ def take_ambient(roots: Roots, simulation: Simulation | None) -> Ambient:
     walk.surroundings()
     if simulation is not None:
         walk.instance(simulation)
-    walk.find_shared_memory()
+    walk.finish()
     return walk.ambient
 
 
@@ -70,6 +64,7 @@ def take_instance(simulation: Simulation) -> Ambient:
     """Capture only the values that a simulation stores itself, which is much faster."""
     walk = _Walk(Roots(type(None)), simulation)
     walk.instance(simulation)
+    walk.finish(finds_shared_memory=False)
     return walk.ambient
 
 
@@ -88,6 +83,7 @@ class _Walk:
         self._next: deque[tuple[Path, str, Any]] = deque()
         self._later: deque[tuple[Path, str, Any]] = deque()
         self._holders: deque[tuple[Path, str, Any]] = deque()  # Of members, which are named by other paths to them.
+        self._keyed: list[tuple[Path, str, Any]] = []  # Those whose keys may be objects of the instance.
 
     # --- roots
 
@@ -200,6 +196,8 @@ class _Walk:
     def walk_sequence(self, path: Path, value: Any) -> None:
         kind = kind_of(type(value))
         content = list(value) if kind == "tuple" else self._keep(kind, path, value)
+        if kind == "deque":
+            self.ambient.leaves[(*path, ("attribute", "maxlen"))] = value.maxlen
         self._items(path, kind, content)
 
     def _items(self, path: Path, kind: str, content: list[Any]) -> None:
@@ -219,7 +217,7 @@ class _Walk:
 
     def walk_weak(self, path: Path, value: Any) -> None:
         kind = kind_of(type(value))
-        self._holders.append((path, kind, self._keep(kind, path, value)))
+        (self._keyed if kind == "weak key dict" else self._holders).append((path, kind, self._keep(kind, path, value)))
 
     def walk_iterator(self, path: Path, value: Any) -> None:
         self.ambient.leaves[path] = position_of(value)
@@ -234,8 +232,8 @@ class _Walk:
         content = self._keep("memory", path, value)
         self.ambient.leaves[path] = Memory(memory_text(value), content)
 
-    def walk_bytearray(self, path: Path, value: bytearray) -> None:
-        self.ambient.leaves[path] = self._keep("bytearray", path, value)
+    def walk_whole(self, path: Path, value: Any) -> None:
+        self.ambient.leaves[path] = self._keep(kind_of(type(value)), path, value)
 
     def walk_state(self, path: Path, value: State) -> None:
         if not self._in_instance:
@@ -270,9 +268,6 @@ class _Walk:
             if first is not path:
                 self.ambient.aliases[(*path, ("attribute", "bit_generator"))] = first
 
-    def walk_random(self, path: Path, value: random.Random) -> None:
-        self.ambient.leaves[path] = self._keep("random", path, value)
-
     def walk_cell(self, path: Path, value: Any) -> None:
         try:
             content = value.cell_contents
@@ -280,6 +275,12 @@ class _Walk:
             return  # An empty cell: its name was never assigned.
         self.ambient.contents[path] = ("cell", content)
         self._value((*path, ("cell", "")), content)
+
+    def walk_context_variable(self, path: Path, value: Any) -> None:
+        content = self._keep("context variable", path, value)
+        self.ambient.leaves[path] = "not set" if content is NOT_SET else type(content).__qualname__
+        if content is not NOT_SET:
+            self._value((*path, ("cell", "")), content)
 
     def walk_function(self, path: Path, value: FunctionType) -> None:
         if path[0][0] == "function" or value.__dict__:
@@ -363,33 +364,36 @@ class _Walk:
 
     # --- memory
 
-    def find_shared_memory(self) -> None:
-        """Note arrays that lie in the memory of a different array, or of the state."""
-        self.ambient.aliases |= shared_memory(self._arrays)
+    def finish(self, *, finds_shared_memory: bool = True) -> None:
+        """Walk what is named by the instance's paths; note arrays that lie in the memory of another one, or of the state."""
+        while self._keyed:
+            path, kind, content = self._keyed.pop()
+            for name, one in keyed_values(content):
+                if not is_plain(one):
+                    self._value((*path, ("item", name)), one)
+            self._holders.append((path, kind, content))
+            self.walk_on()
+        if finds_shared_memory:
+            self.ambient.aliases |= shared_memory(self._arrays)
 
 
 _WALKS: dict[str, Callable[[_Walk, Path, Any], None]] = {
     "array": _Walk.walk_array,
-    "bit generator": _Walk.walk_generator,
-    "bytearray": _Walk.walk_bytearray,
+    **dict.fromkeys(("bytearray", "random"), _Walk.walk_whole),
     "cache": _Walk.walk_cache,
     "cell": _Walk.walk_cell,
+    "context variable": _Walk.walk_context_variable,
     "coroutine": _Walk.walk_coroutine,
-    "deque": _Walk.walk_sequence,
     "dict": _Walk.walk_dict,
     "function": _Walk.walk_function,
-    "generator": _Walk.walk_generator,
+    **dict.fromkeys(("generator", "bit generator"), _Walk.walk_generator),
     "iterator": _Walk.walk_iterator,
-    "list": _Walk.walk_sequence,
+    **dict.fromkeys(("list", "tuple", "deque"), _Walk.walk_sequence),
     "memory": _Walk.walk_memory,
     "method": _Walk.walk_method,
     "object": _Walk.walk_object,
     "partial": _Walk.walk_partial,
-    "random": _Walk.walk_random,
     "set": _Walk.walk_set,
     "state": _Walk.walk_state,
-    "tuple": _Walk.walk_sequence,
-    "weak dict": _Walk.walk_weak,
-    "weak reference": _Walk.walk_weak,
-    "weak set": _Walk.walk_weak,
+    **dict.fromkeys(("weak dict", "weak key dict", "weak reference", "weak set"), _Walk.walk_weak),
 }

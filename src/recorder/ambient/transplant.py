@@ -16,12 +16,13 @@ import numpy as np
 
 from recorder.ambient.ambient import ABSENT, INSTANCE, Ambient, Path, set_child
 from recorder.ambient.ambient_diff import Candidate
+from recorder.ambient.members import keyed_values
 from recorder.ambient.value_kinds import kind_of, put_content
 from sim.kernel.state import State
 
 _IN_PLACE = {
     *("dict", "list", "set", "deque", "bytearray", "array", "generator", "bit generator", "random", "object"),
-    *("weak set", "weak dict"),
+    *("weak set", "weak dict", "weak key dict"),
 }
 
 
@@ -32,6 +33,7 @@ def give_values(live: Ambient, copy: Ambient, copy_state: State, candidates: Seq
     if surroundings:
         live.put_back(surroundings)
     transplant = Transplant(live, copy, copy_state)
+    transplant.give_keyed(surroundings)
     for candidate in candidates:
         if candidate.kind != "alias":
             for path in candidate.paths:
@@ -60,6 +62,9 @@ class Transplant:
         if step[0] == "closure" and path in copy.objects:
             set_child(copy.objects[path], ("cell", ""), self._value((*path, ("cell", ""))))
             return
+        if step == ("attribute", "maxlen") and isinstance(copy.objects.get(path[:-1]), deque):
+            self.give(path[:-1])  # It cannot be set: the copy needs a deque that is made with it.
+            return
         target = copy.objects.get(path)
         original = live.objects.get(live.aliases.get(path, path))
         if target is not None and type(target) is type(original) and self._fill(path, target):
@@ -71,6 +76,13 @@ class Transplant:
             self.give(path[:-1])  # One item of a tuple or a set cannot be replaced.
         elif holder is not None:
             set_child(holder, step, self._value(path) if self._has(path) else ABSENT)
+
+    def give_keyed(self, paths: Sequence[Path]) -> None:
+        """In weak dicts at these paths of the surroundings, have the copy's objects as keys in place of the live run's."""
+        for path in paths:
+            kind, _ = self._live.contents.get(path, ("", None))
+            if kind == "weak key dict":
+                put_content(kind, self._live.objects[path], self._content(path, kind))
 
     def join(self, first: Path, path: Path) -> None:
         """Make two names of the copy share memory, or have separate memory, as in the live run."""
@@ -100,6 +112,8 @@ class Transplant:
         kind = kind_of(type(target))
         real = self._live.aliases.get(path, path)
         if kind not in _IN_PLACE or real not in self._live.contents:
+            return False
+        if kind == "deque" and target.maxlen != self._live.objects[real].maxlen:
             return False
         self._made[real] = target
         return put_content(kind, target, self._content(real, kind))
@@ -177,6 +191,13 @@ class Transplant:
             case "weak dict":
                 names = [key for key, _ in content]
                 return list(zip(names, self._members(path, [one for _, one in content]), strict=True))
+            case "weak key dict":
+                keys = self._members(path, [key() for key, _ in content])
+                names = [name for name, _ in keyed_values(content)]
+                values = (
+                    self._child((*path, ("item", name)), one) for name, (_, one) in zip(names, content, strict=True)
+                )
+                return [(key, one) for key, one in zip(keys, values, strict=True) if key is not None]
             case "array" if content is not None and content.dtype.hasobject:
                 filled = content.copy()
                 filled.reshape(-1)[:] = self._items(path, content.reshape(-1).tolist())

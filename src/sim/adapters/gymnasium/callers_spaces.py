@@ -27,7 +27,9 @@ def callers_spaces(env: Any) -> dict[int, tuple[str, Any]]:
         named = {name: value for name, value in vars(holder).items() if is_callers_name(name)}
         for name in _NAMES:
             if name not in named:
-                with contextlib.suppress(Exception):  # What a property of the user's refuses nobody draws from.
+                with contextlib.suppress(
+                    Exception
+                ):  # A property of the user's that refuses gives no space to draw from.
                     named[name] = getattr(holder, name, None)
         for name, value in named.items():
             if isinstance(value, spaces.Space):
