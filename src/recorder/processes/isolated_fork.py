@@ -36,9 +36,10 @@ import attrs
 from recorder.processes.fork_hazard import fork_hazard
 from recorder.processes.parent_death import end_with_parent
 from recorder.processes.seeds.process_generators import States, forked_states, set_generator_states
+from recorder.processes.sleeping import work_while_asleep
 
 SHARED_BYTES_MAX = 64 << 20  # Shared memory is copied for the child; more than this would take too long.
-LOOK_MS = 50  # Five ticks of the kernel's clock of processor time: a copy that works uses one of them.
+LOOK_MS, LOOKS = 50, 5  # At a copy whose time is up.
 FAILED = 1  # The exit code of a copy whose work raised.
 
 Send = Callable[[Any], None]
@@ -82,7 +83,7 @@ class ForkedRun:
         messages: what it sent, in order.
         exit_code: its own, or minus the signal that ended it; None if its time was up.
         error: what its work raised, in one line; None if it did not raise.
-        was_waiting: when its time was up it did nothing, and nothing that it could do was left to the scheduler.
+        was_waiting: when its time was up it slept, and so did all that it had started: nothing of it waited for a processor.
     """
 
     messages: list[Any]
@@ -184,8 +185,7 @@ def _end(child: int, deadline_s: float) -> tuple[int, bool]:
             poll = select.poll()
             poll.register(watched, select.POLLIN)
             poll.poll(max(0.0, deadline_s - time.monotonic()) * 1000)
-            before = _sleeping_at(child)
-            was_waiting = before is not None and not poll.poll(LOOK_MS) and _sleeping_at(child) == before
+            was_waiting = _is_waiting(child, poll)
         finally:
             os.close(watched)
     with contextlib.suppress(ProcessLookupError, PermissionError):  # A copy of a copy is in the group of that.
@@ -199,15 +199,12 @@ def _end(child: int, deadline_s: float) -> tuple[int, bool]:
     return os.waitstatus_to_exitcode(status), was_waiting
 
 
-def _sleeping_at(process: int) -> int | None:
-    """The processor time that a process has used, in ticks of the kernel, if its main thread sleeps; None otherwise."""
-    try:
-        stat_line = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return None
-    state, *figures = stat_line.rpartition(")")[2].split()
-    # proc(5): fields 14 and 15 are utime and stime; the state is field 3. All threads of the process count.
-    return int(figures[10]) + int(figures[11]) if state == "S" else None
+def _is_waiting(child: int, ended: select.poll) -> bool:
+    """Return True if a copy, and all that it started, sleeps and does not run for a while. ended: tells when it ends."""
+    before = work_while_asleep(child)
+    return before is not None and all(
+        not ended.poll(LOOK_MS / LOOKS) and work_while_asleep(child) == before for _ in range(LOOKS)
+    )
 
 
 @contextlib.contextmanager
