@@ -36,7 +36,6 @@ import attrs
 from recorder.processes.fork_hazard import fork_hazard
 from recorder.processes.parent_death import end_with_parent
 from recorder.processes.seeds.process_generators import States, forked_states, set_generator_states
-from recorder.processes.sleeping import work_while_asleep
 
 SHARED_BYTES_MAX = 64 << 20  # Shared memory is copied for the child; more than this would take too long.
 LOOK_MS, LOOKS = 50, 5  # At a copy whose time is up.
@@ -201,10 +200,35 @@ def _end(child: int, deadline_s: float) -> tuple[int, bool]:
 
 def _is_waiting(child: int, ended: select.poll) -> bool:
     """Return True if a copy, and all that it started, sleeps and does not run for a while. ended: tells when it ends."""
-    before = work_while_asleep(child)
+    before = _work_while_asleep(child)
     return before is not None and all(
-        not ended.poll(LOOK_MS / LOOKS) and work_while_asleep(child) == before for _ in range(LOOKS)
+        not ended.poll(LOOK_MS / LOOKS) and _work_while_asleep(child) == before for _ in range(LOOKS)
     )
+
+
+def _work_while_asleep(process: int) -> tuple[tuple[int, int, str], ...] | None:
+    """What all threads of a process, and of the processes that it started, have worked, if all of them are asleep.
+
+    Return None if one of them runs, is ready to run, waits for a disk, or cannot be seen. Equal results some time apart
+    say that nothing of it ran in between. Linux only.
+    """
+    found: list[tuple[int, int, str]] = []
+    waiting = [process]
+    while waiting:
+        one = waiting.pop()
+        try:
+            for thread in sorted(Path("/proc", str(one), "task").iterdir()):
+                state = (thread / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[0]
+                if state == "Z":
+                    continue  # It has ended.
+                if state != "S":
+                    return None
+                # proc(5): nanoseconds on a processor, those of waiting for one, and how often it got one.
+                found.append((one, int(thread.name), (thread / "schedstat").read_text(encoding="ascii")))
+                waiting += map(int, (thread / "children").read_text(encoding="ascii").split())
+        except (OSError, ValueError, IndexError):
+            return None
+    return tuple(found)
 
 
 @contextlib.contextmanager
