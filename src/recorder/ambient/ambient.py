@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Callable, Iterable
+from contextvars import ContextVar
 from typing import Any
 
 import attrs
@@ -158,9 +159,16 @@ def set_child(holder: Any, step: Step, value: Any) -> None:
             if value is not ABSENT:
                 holder.__dict__[name] = value
         case "cell":
-            holder.cell_contents = value
+            _put_cell(holder, value)
         case "item" if value is not ABSENT:
             holder[name] = value
+
+
+def _put_cell(holder: Any, value: Any) -> None:
+    if isinstance(holder, ContextVar):
+        holder.set(value)
+    else:
+        holder.cell_contents = value
 
 
 def _put_environment(content: dict[str, str]) -> None:

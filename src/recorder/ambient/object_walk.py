@@ -33,6 +33,7 @@ from recorder.ambient.shared_memory import memory_of, shared_memory
 from recorder.ambient.value_kinds import (
     ARRAY_BYTES_MAX,
     KEPT_LIBRARY,
+    NOT_SET,
     attributes_of,
     content_of,
     generator_state,
@@ -276,6 +277,12 @@ class _Walk:
         self.ambient.contents[path] = ("cell", content)
         self._value((*path, ("cell", "")), content)
 
+    def walk_context_variable(self, path: Path, value: Any) -> None:
+        content = self._keep("context variable", path, value)
+        self.ambient.leaves[path] = "not set" if content is NOT_SET else type(content).__qualname__
+        if content is not NOT_SET:
+            self._value((*path, ("cell", "")), content)
+
     def walk_function(self, path: Path, value: FunctionType) -> None:
         if path[0][0] == "function" or value.__dict__:
             self._namespace(path, "function attribute", value)
@@ -372,26 +379,21 @@ class _Walk:
 _WALKS: dict[str, Callable[[_Walk, Path, Any], None]] = {
     "array": _Walk.walk_array,
     "bit generator": _Walk.walk_generator,
-    "bytearray": _Walk.walk_content,
+    **dict.fromkeys(("bytearray", "random"), _Walk.walk_content),
     "cache": _Walk.walk_cache,
     "cell": _Walk.walk_cell,
+    "context variable": _Walk.walk_context_variable,
     "coroutine": _Walk.walk_coroutine,
-    "deque": _Walk.walk_sequence,
     "dict": _Walk.walk_dict,
     "function": _Walk.walk_function,
     "generator": _Walk.walk_generator,
     "iterator": _Walk.walk_iterator,
-    "list": _Walk.walk_sequence,
+    **dict.fromkeys(("list", "tuple", "deque"), _Walk.walk_sequence),
     "memory": _Walk.walk_memory,
     "method": _Walk.walk_held,
     "object": _Walk.walk_object,
     "partial": _Walk.walk_held,
-    "random": _Walk.walk_content,
     "set": _Walk.walk_set,
     "state": _Walk.walk_state,
-    "tuple": _Walk.walk_sequence,
-    "weak dict": _Walk.walk_weak,
-    WEAK_KEYS: _Walk.walk_weak,
-    "weak reference": _Walk.walk_weak,
-    "weak set": _Walk.walk_weak,
+    **dict.fromkeys(("weak dict", WEAK_KEYS, "weak reference", "weak set"), _Walk.walk_weak),
 }

@@ -7,10 +7,12 @@ read by the methods of their base class.
 from __future__ import annotations
 
 import collections
+import contextvars
 import enum
 import functools
 import random
 import sys
+from collections.abc import Callable
 from types import CellType, CoroutineType, FunctionType, GeneratorType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any
 
@@ -48,6 +50,7 @@ _PLAIN_KINDS: tuple[tuple[type, str], ...] = (
     (np.random.RandomState, "bit generator"),
     (random.Random, "random"),
     (CellType, "cell"),
+    (contextvars.ContextVar, "context variable"),
     (FunctionType, "function"),
     (MethodType, "method"),
     (functools.partial, "partial"),
@@ -57,6 +60,7 @@ _PLAIN_KINDS: tuple[tuple[type, str], ...] = (
 
 
 _KINDS: dict[type, str] = {}
+NOT_SET: Any = object()  # Stands for the value of a context variable that has none, not even a default.
 
 
 def kind_of(kind: type) -> str:
@@ -155,22 +159,16 @@ def content_of(kind: str, value: Any) -> Any:
             return SetContent.of(value)
         case "deque":
             return list(value)
-        case "bytearray":
-            return bytes(value)
-        case "memory":
-            return memory_of(value)
         case "array":
             return value.copy() if value.nbytes <= ARRAY_BYTES_MAX else None
         case "bit generator" if isinstance(value, np.random.RandomState):
             return value.get_state(legacy=False)
         case "generator" | "bit generator":
             return (value.bit_generator if kind == "generator" else value).state
-        case "random":
-            return random.Random.getstate(value)
-        case "object":
-            return attributes_of(value)
         case "weak set" | "weak dict" | "weak keys" | "weak reference":
             return weak_content(kind, value)
+        case _ if kind in _READ:
+            return _READ[kind](value)
     return None
 
 
@@ -195,15 +193,26 @@ def put_content(kind: str, value: Any, content: Any) -> bool:
             value.set_state(content)
         case "generator" | "bit generator":
             (value.bit_generator if kind == "generator" else value).state = content
-        case "random":
-            random.Random.setstate(value, content)
-        case "object":
-            _put_attributes(value, content)
         case "weak set" | "weak dict" | "weak keys":
             put_weak(kind, value, content)
         case _:
-            return kind == "memory" and content is not None and put_memory(value, content)
+            return kind in _PUT and content is not None and _PUT[kind](value, content) is not False
     return True
+
+
+def _value_of_variable(variable: contextvars.ContextVar[Any]) -> Any:
+    """What a context variable gives: its value here, or its default."""
+    try:
+        return variable.get()
+    except LookupError:
+        return NOT_SET
+
+
+def _put_variable(variable: contextvars.ContextVar[Any], content: Any) -> bool:
+    """One that was not set cannot be made so again: Python has no way to that but the token of the first set()."""
+    if content is not NOT_SET and _value_of_variable(variable) is not content:
+        variable.set(content)
+    return content is not NOT_SET
 
 
 def _put_attributes(value: Any, content: dict[str, Any]) -> None:
@@ -213,6 +222,21 @@ def _put_attributes(value: Any, content: dict[str, Any]) -> None:
     for name, one in content.items():
         if name not in now or now[name] is not one:
             object.__setattr__(value, name, one)
+
+
+_READ: dict[str, Callable[[Any], Any]] = {
+    "bytearray": bytes,
+    "context variable": _value_of_variable,
+    "memory": memory_of,
+    "object": attributes_of,
+    "random": random.Random.getstate,
+}
+_PUT: dict[str, Callable[[Any, Any], Any]] = {
+    "context variable": _put_variable,
+    "memory": put_memory,
+    "object": _put_attributes,
+    "random": random.Random.setstate,
+}
 
 
 def is_plain(value: Any) -> bool:

@@ -31,6 +31,7 @@ from recorder.exit_codes import CORRUPT, DIFFERS, INCOMPLETE, SAME, UNREADABLE, 
 from recorder.processes.pool import WorkerDiedError
 from recorder.text import shown_path
 from sim.kernel.registry import ConfigError, UnknownWorldError
+from sim.user_warning import said_once
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -104,7 +105,7 @@ def _run(
     words = sys.argv[1:] if arguments is None else arguments
     try:
         json_alone = results_alone_on_stdout() if "--json" in words else nullcontext()
-        with json_alone, signals_raised(), memory_in_environment(memory):
+        with json_alone, signals_raised(), memory_in_environment(memory), said_once():
             result = app(
                 arguments,
                 exit_on_error=False,

@@ -38,7 +38,7 @@ from recorder.processes.parent_death import end_with_parent
 from recorder.processes.seeds.process_generators import States, forked_states, set_generator_states
 
 SHARED_BYTES_MAX = 64 << 20  # Shared memory is copied for the child; more than this would take too long.
-LOOK_MS = 50  # Five ticks of the kernel's clock of processor time: a copy that works uses one of them.
+LOOK_MS, LOOKS = 50, 5  # At a copy whose time is up.
 FAILED = 1  # The exit code of a copy whose work raised.
 
 Send = Callable[[Any], None]
@@ -82,7 +82,7 @@ class ForkedRun:
         messages: what it sent, in order.
         exit_code: its own, or minus the signal that ended it; None if its time was up.
         error: what its work raised, in one line; None if it did not raise.
-        was_waiting: when its time was up it did nothing, and nothing that it could do was left to the scheduler.
+        was_waiting: when its time was up it slept, and so did all that it had started: nothing of it waited for a processor.
     """
 
     messages: list[Any]
@@ -184,8 +184,7 @@ def _end(child: int, deadline_s: float) -> tuple[int, bool]:
             poll = select.poll()
             poll.register(watched, select.POLLIN)
             poll.poll(max(0.0, deadline_s - time.monotonic()) * 1000)
-            before = _sleeping_at(child)
-            was_waiting = before is not None and not poll.poll(LOOK_MS) and _sleeping_at(child) == before
+            was_waiting = _is_waiting(child, poll)
         finally:
             os.close(watched)
     with contextlib.suppress(ProcessLookupError, PermissionError):  # A copy of a copy is in the group of that.
@@ -199,15 +198,37 @@ def _end(child: int, deadline_s: float) -> tuple[int, bool]:
     return os.waitstatus_to_exitcode(status), was_waiting
 
 
-def _sleeping_at(process: int) -> int | None:
-    """The processor time that a process has used, in ticks of the kernel, if its main thread sleeps; None otherwise."""
-    try:
-        stat_line = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return None
-    state, *figures = stat_line.rpartition(")")[2].split()
-    # proc(5): fields 14 and 15 are utime and stime; the state is field 3. All threads of the process count.
-    return int(figures[10]) + int(figures[11]) if state == "S" else None
+def _is_waiting(child: int, ended: select.poll) -> bool:
+    """Return True if a copy, and all that it started, sleeps and does not run for a while. ended: tells when it ends."""
+    before = _work_while_asleep(child)
+    return before is not None and all(
+        not ended.poll(LOOK_MS / LOOKS) and _work_while_asleep(child) == before for _ in range(LOOKS)
+    )
+
+
+def _work_while_asleep(process: int) -> tuple[tuple[int, int, str], ...] | None:
+    """What all threads of a process, and of the processes that it started, have worked, if all of them are asleep.
+
+    Return None if one of them runs, is ready to run, waits for a disk, or cannot be seen. Equal results some time apart
+    say that nothing of it ran in between. Linux only.
+    """
+    found: list[tuple[int, int, str]] = []
+    waiting = [process]
+    while waiting:
+        one = waiting.pop()
+        try:
+            for thread in sorted(Path("/proc", str(one), "task").iterdir()):
+                state = (thread / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[0]
+                if state == "Z":
+                    continue  # It has ended.
+                if state != "S":
+                    return None
+                # proc(5): nanoseconds on a processor, those of waiting for one, and how often it got one.
+                found.append((one, int(thread.name), (thread / "schedstat").read_text(encoding="ascii")))
+                waiting += map(int, (thread / "children").read_text(encoding="ascii").split())
+        except (OSError, ValueError, IndexError):
+            return None
+    return tuple(found)
 
 
 @contextlib.contextmanager

@@ -19,7 +19,7 @@ def ended_text(ended: ForkedRun, limit_s: float) -> str:
                 f"after {limit_s:.2g} s a copy of the process was waiting: for time to pass, or for a thread or a "
                 "device, which only the process itself has"
             )
-        return f"its first steps take more than {limit_s:.2g} s; a larger trial_ms gives them more time"
+        return f"its first steps were not over after {limit_s:.2g} s; a larger trial_ms gives them more time"
     if ended.error is not None:
         return f"it raised {ended.error}"
     return f"a copy of the process died with exit code {ended.exit_code}"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from recorder.ambient.outside.outside_read import ATTRIBUTES, OutsideRead
+from recorder.ambient.outside.outside_read import ATTRIBUTES, IDENTITY, OutsideRead
 from recorder.environment import describe_environment
 from replayer.desync.finding import HIDDEN_FROM_RUN, HIDDEN_STATE, NOT_DETERMINISTIC, RESTORE, STACK_DEPTH, TestedCause
 from replayer.desync.outside_comparison import (
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 HASH_SEED = "PYTHONHASHSEED"
 BETWEEN = "a change between two steps"
+_UNSTEADY = "a non-deterministic step"
 
 
 def with_causes(
@@ -52,7 +53,7 @@ def with_causes(
     tested = [
         *([between] if between is not None else []),
         *(
-            _nondeterminism(finding),
+            _nondeterminism(finding, reads or ()),
             *_order_of_sets(tape),
             _hidden_state(finding, earlier, lost),
             *([code] if code is not None else []),
@@ -145,8 +146,9 @@ def _seen_earlier(cause: str, changes: list[Any], compared: range, tick: int) ->
     return None
 
 
-def _nondeterminism(finding: Finding) -> TestedCause:
-    cause = "a non-deterministic step (random draws, time, what a class or a module keeps)"
+def _nondeterminism(finding: Finding, reads: Iterable[OutsideRead]) -> TestedCause:
+    """What the repeated runs show. They are copies of one process, and may have the same addresses of memory."""
+    cause = f"{_UNSTEADY} (random draws, time, memory, what a class or a module keeps)"
     if finding.note == STACK_DEPTH:
         found = (
             "run from two depths, four times each: the same hashes from each depth, and different ones from the other"
@@ -160,10 +162,17 @@ def _nondeterminism(finding: Finding) -> TestedCause:
     times = "once on a fresh simulation" if count == 1 else f"{count} times, each on a fresh simulation"
     found = (
         f"run again {times}: the same wrong hash (a step that differs in one run of three would have shown it with "
-        f"{1 - (2 / 3) ** count:.0%}); not tested by that: an order by memory addresses, which may be alike in these copies of "
-        "one process"
+        f"{1 - (2 / 3) ** count:.0%})"
     )
-    return TestedCause(cause, found, suspicious=False)
+    addresses = [f"{read.name} (read at {read.place})" for read in reads if read.kind == IDENTITY]
+    if addresses:
+        found += (
+            f"; not ruled out by that: the addresses of memory, which the step reads: {', '.join(dict.fromkeys(addresses))}; "
+            "the runs are copies of one process, which may have the same ones"
+        )
+        return TestedCause(cause, found, suspicious=None)
+    found += "; not tested by that: an order by memory addresses, which may be alike in these copies of one process"
+    return TestedCause(f"{_UNSTEADY} (random draws, time, what a class or a module keeps)", found, suspicious=False)
 
 
 def _order_of_sets(tape: Tape) -> list[TestedCause]:

@@ -20,6 +20,7 @@ from replayer.diagnose.explain.variant_choice import SEED
 from replayer.diagnose.parties.factors import Factor, is_installed
 from replayer.diagnose.parties.party import Party
 from replayer.diagnose.parties.party_explanation import FactorTest, PartyExplanation
+from replayer.diagnose.parties.unnoted_reads import FoundVariable
 
 LABELS = ("A", "B")
 _FIELDS_SHOWN = 6
@@ -124,6 +125,8 @@ def _verdict_lines(explanation: PartyExplanation) -> list[str]:
             f"{how}: the hash seed of the process, which decides about the order of sets:",
             f"  with {SEED}={explanation.seed} the simulation of A gives {result}; with {before} both give one state",
         ]
+    if explanation.variable is not None:
+        return _variable_lines(explanation, explanation.variable)
     if explanation.unsteady:
         named = " and ".join(LABELS[number] for number in explanation.unsteady)
         return [
@@ -137,6 +140,21 @@ def _verdict_lines(explanation: PartyExplanation) -> list[str]:
         lines.append("  A with what B has there gives what B gives, and B with what A has gives what A gives")
         return [*lines, *(line for test in deciding for line in _changed_lines(explanation, test))]
     return [f"the cause is not known: {_unknown_text(explanation)}", *_next_lines(explanation)]
+
+
+def _variable_lines(explanation: PartyExplanation, found: FoundVariable) -> list[str]:
+    label, other = LABELS[found.party], LABELS[1 - found.party]
+    setting = f"{found.name}={found.value}" if found.value is not None else f"{found.name} not set"
+    now = f"{found.name}={found.present}" if found.present is not None else "it not set"
+    state = f"that of tape {other}" if explanation.is_recorded(1 - found.party) else "another state"
+    told = "" if found.is_noted else f"; tape {label} does not tell the value that it had"
+    chosen = f", and {found.place.rpartition(':')[0]} names this one" if told and found.value is not None else ""
+    gives = f"with {setting} the simulation of {label} gives the state of tape {label}, with {now} {state}"
+    runs = f"(in {found.times} of {found.times} processes each)"
+    return [
+        f"cause: the environment variable {found.name}, read at {found.place}:",
+        f"  {gives} {runs}{told}{chosen}",
+    ]
 
 
 def _next_lines(explanation: PartyExplanation) -> list[str]:
@@ -168,9 +186,10 @@ def _unknown_text(explanation: PartyExplanation) -> str:
         )
     gives = [LABELS[number] for number in (0, 1) if explanation.is_recorded(number)]
     named = f"that of tape {gives[0]}" if gives else "which is on neither tape"
+    unnoted = f"; the step reads {explanation.unnoted}" if explanation.unnoted else ""
     return (
         f"both parties give one state, {named}; none of what was given for them (--other-sim, --other-path, "
-        f"--other-commit, --other-python, --env) makes this step differ{_read_text(explanation)}"
+        f"--other-commit, --other-python, --env) makes this step differ{unnoted}{_read_text(explanation)}"
     )
 
 
@@ -288,6 +307,8 @@ def party_facts(explanation: PartyExplanation, texts: CauseTexts) -> dict[str, A
         "hash_seed": {"value": explanation.seed, "gives_second": explanation.seed_gives_second}
         if explanation.seed is not None
         else None,
+        "variable": attrs.asdict(explanation.variable) if explanation.variable is not None else None,
+        "unnoted": explanation.unnoted,
         "line": texts.facts(explanation.cause) if explanation.cause is not None else None,
         "tested": [_test_facts(test) for test in explanation.tests],
         "parties": [_one_facts(explanation, number) for number in (0, 1)],

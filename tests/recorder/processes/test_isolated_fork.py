@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from multiprocessing import shared_memory
 from pathlib import Path
@@ -59,6 +60,32 @@ def test_a_hang_is_ended_with_its_own_copies() -> None:
     begun_s = time.monotonic()
     assert run_isolated(hang, 0.5) == ForkedRun(["begun"], None)
     assert time.monotonic() - begun_s < LIMIT_S / 2
+
+
+def _spin() -> None:
+    while True:
+        pass
+
+
+def test_a_copy_that_waits_for_its_own_copy_at_work_is_not_waiting() -> None:
+    """Nor is one whose other thread works. Only what sleeps as a whole waits for something outside."""
+
+    def with_a_copy(_: Any) -> None:
+        run_isolated(lambda _: _spin(), 60.0)
+
+    def with_a_thread(_: Any) -> None:
+        thread = threading.Thread(target=_spin)
+        thread.start()
+        thread.join()
+
+    def with_a_sleeping_copy(_: Any) -> None:
+        run_isolated(lambda _: threading.Event().wait(), 60.0)
+
+    limits = {with_a_copy: 0.4, with_a_thread: 0.4, with_a_sleeping_copy: 1.5}
+    found = {work.__name__: run_isolated(work, limit_s) for work, limit_s in limits.items()}
+    assert [run.exit_code for run in found.values()] == [None] * 3
+    was_waiting = {name: run.was_waiting for name, run in found.items()}
+    assert was_waiting == {"with_a_copy": False, "with_a_thread": False, "with_a_sleeping_copy": True}
 
 
 def test_files_of_the_parent_stay_as_they_are(tmp_path: Path) -> None:

@@ -199,6 +199,33 @@ def test_an_edit_is_neither() -> None:
     assert "not tested by that: an order by memory addresses" in tested["a non-deterministic step"].found
 
 
+SHIP = object()
+
+
+class Addressed(Calls):
+    """Reads the address of an object, which all copies of a process have in one place."""
+
+    def step(self, inputs: Any) -> None:  # noqa: ARG002
+        self.state["tick"][()] += 1
+        if self.state["tick"] == 90:
+            self.state["x"][1] = 1 + id(SHIP) % 2**40
+
+
+def test_runs_with_one_layout_of_memory_do_not_rule_out_addresses() -> None:
+    """They are copies of one process: the address of an object is the same in all of them."""
+    tape_of(Edited)
+    _, tested = found(Addressed)
+    assert tested["a non-deterministic step"].suspicious is None
+    assert "run again" in tested["a non-deterministic step"].found
+    assert (
+        "; not ruled out by that: the addresses of memory, which the step reads: id (read at test_tested_causes.py:"
+        in (tested["a non-deterministic step"].found)
+    )
+    _, tested = found(Words)
+    assert tested["a non-deterministic step"].suspicious is False
+    assert "memory" not in tested["a non-deterministic step"].cause
+
+
 @pytest.mark.seldom(0.15)
 def test_draws_from_the_generator_of_the_process_are_no_steady_step() -> None:
     """A forked copy has the same generator and would draw the same numbers: it is reseeded."""

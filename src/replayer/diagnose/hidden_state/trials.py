@@ -9,6 +9,7 @@ Invariant: after a trial the surroundings are as the live run left them.
 
 from __future__ import annotations
 
+import contextvars
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -90,6 +91,7 @@ class Trials:
         self._factory = factory
         self._roots = roots
         self._before = before
+        self._context = contextvars.copy_context()
         self._sources = OutsideSources(roots)
         self._used: Simulation | None = None
         self.first: Period | None = None
@@ -112,6 +114,7 @@ class Trials:
             for path in candidate.paths
         ]
         variables = (period.reads.variables if only is None else only) if way == ENVIRONMENT else ()
+        context = self._context.copy() if way == FRESH else contextvars.copy_context()
         if way == FRESH:
             self._before.put_back()
         try:
@@ -119,7 +122,7 @@ class Trials:
                 self._fresh_caches(kept) if way == FRESH else nullcontext(),
                 _other_variables(variables) if variables else nullcontext(),
             ):
-                return self._run(period, way, put_back, repeated, only)
+                return context.run(self._run, period, way, put_back, repeated, only)
         finally:
             period.after.put_back()
 

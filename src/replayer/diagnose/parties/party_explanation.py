@@ -12,6 +12,7 @@ from replayer.diagnose.explain.cause import Cause
 from replayer.diagnose.parties.factors import Factor
 from replayer.diagnose.parties.party import Party
 from replayer.diagnose.parties.party_runner import PartyRun
+from replayer.diagnose.parties.unnoted_reads import FoundVariable
 from sim.kernel.state import Snapshot
 
 
@@ -55,6 +56,8 @@ class PartyExplanation:
         varying: a party with something changed that gave different results in several processes; None without one.
         seed: a hash seed with which A gives another result than with its own; None without one. The cause is of that.
         seed_gives_second: True if that result is the one on the second tape.
+        variable: an environment variable with which a party gives what its tape has; None without one. The cause is of that.
+        unnoted: what the step reads of the outside world and the tapes do not tell alike; empty if it was not looked for.
         notes: further remarks, a sentence each.
     """
 
@@ -72,6 +75,8 @@ class PartyExplanation:
     varying: str | None = None
     seed: str | None = None
     seed_gives_second: bool = False
+    variable: FoundVariable | None = None
+    unnoted: str = ""
     notes: Sequence[str] = ()
 
     @property

@@ -8,10 +8,12 @@ named, both sides run several times more: a step that varies by itself passes a 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 
 import attrs
 
+from recorder.ambient.outside.outside_read import OutsideRead
 from replayer.desync.state_diff import STATE_LABELS, compare_states
 from replayer.diagnose.compare.tape_diff import TapeDifference, diff_tapes
 from replayer.diagnose.explain.align import Alignment
@@ -35,6 +37,8 @@ from replayer.diagnose.parties.party_runner import (
     PartyRunner,
     StepResult,
 )
+from replayer.diagnose.parties.unnoted_reads import FoundVariable, unnoted_text, values_to_try, variables_of
+from replayer.tape.noted_outside import noted_outside
 from replayer.tape.tape import Tape
 from sim.kernel.state import Snapshot
 
@@ -63,9 +67,7 @@ def explain_parties(
     progress: Progress = lambda _: None,
     on_difference: Callable[[TapeDifference], None] = lambda _: None,
 ) -> PartyExplanation:
-    """Explain the first difference of two tapes. progress: called with a fraction, from 0 to 1.
-
-    on_difference: called with the difference once it is known, before anything is run, which may take long.
+    """Explain the first difference of two tapes. progress: called with a fraction, from 0 to 1. on_difference: called with the difference once it is known, before anything is run, which may take long.
 
     Raises NotComparableError for tapes without a common tick, or of different simulations; MissingTickError as
     diff_tapes does.
@@ -187,7 +189,8 @@ class _Case:
         assert second is not None
         self._base, self._before = (first, second), next((one.before for one in answers if one is not None), None)
         if first.result == second.result:
-            return self._not_reproduced(explanation, answers)
+            found = self._not_reproduced(explanation, answers)
+            return found if found.seed is not None or found.varies else self._outside_read(found, answers)
         explanation = self._aligned(explanation, answers)
         assert first.made is not None
         assert second.made is not None
@@ -285,6 +288,44 @@ class _Case:
                 found = attrs.evolve(self._aligned(explanation, [answers[0], answer]), seed=seed)
                 return attrs.evolve(found, seed_gives_second=gives_second)
         return explanation
+
+    def _outside_read(self, explanation: PartyExplanation, answers: list[PartyAnswer | None]) -> PartyExplanation:
+        """Both parties give one result: try environment variables that the step reads, and name what no tape tells."""
+        wrong = [number for number in (0, 1) if not explanation.is_recorded(number)]
+        steps = [one.step for one in answers if one is not None and one.step is not None]
+        if explanation.is_first_tick or not steps:
+            return explanation
+        reads = list(dict.fromkeys(read for step in steps for read in step.reads))
+        explanation = attrs.evolve(explanation, unnoted=unnoted_text(reads, list(map(noted_outside, self.tapes))))
+        for read in variables_of(reads) if len(wrong) == 1 else ():
+            found = self._with_variable(explanation, answers, wrong[0], read)
+            if found is not None:
+                return found
+        return explanation
+
+    def _with_variable(
+        self, explanation: PartyExplanation, answers: list[PartyAnswer | None], number: int, read: OutsideRead
+    ) -> PartyExplanation | None:
+        """Try values of a variable in a party: one with which it gives what is on its tape; None without one."""
+        party, start = self.parties[number], self._base[number].start
+        present = party.environment.get(read.name, os.environ.get(read.name))
+        values = values_to_try(read, present, note := noted_outside(self.tapes[number]))
+        tried = [attrs.evolve(party, environment={**party.environment, read.name: value}) for value in values]
+        recorded = self.tapes[number].state_hash(self.tick), None
+        results = self._results(tried, [number] * len(tried))
+        right = (place for place, one in enumerate(results) if isinstance(one, PartyRun) and one.result == recorded)
+        if (place := next(right, None)) is None:
+            return None
+        expected = [self._base[number].result, recorded]
+        repeated = self._results([party, tried[place]] * REPEATS, [number] * 2 * REPEATS)
+        if _repeats(repeated, expected) != ([], None):
+            return None
+        [answer] = self.runner.run([PartyJob(tried[place], self.tick, self._before, [start], traces=True)])
+        pair = list(answers)
+        pair[number] = answer if isinstance(answer, PartyAnswer) else None
+        is_noted = (note.fact(read.kind, read.name) or (None,))[0] is not None
+        found = FoundVariable(number, read.name, values[place], present, read.place, is_noted, REPEATS)
+        return attrs.evolve(self._aligned(explanation, pair), variable=found)
 
     def _aligned(self, explanation: PartyExplanation, answers: Sequence[PartyAnswer | None]) -> PartyExplanation:
         """Compare the traces and the states of two answers."""

@@ -23,7 +23,7 @@ from sim.adapters.capture.pickle_protocol import Pickler
 from sim.adapters.capture.recapture import ProvedSimulation, ProvedState
 from sim.adapters.capture.repeated.inputs_since_reset import InputsSinceReset
 from sim.adapters.capture.unpack import parts_of
-from sim.adapters.gymnasium.attribute_kinds import classify
+from sim.adapters.gymnasium.attribute_kinds import classifier_of
 from sim.adapters.gymnasium.described_spaces import describe_env
 from sim.adapters.gymnasium.inputs import decode_call, encode_action, encode_own_reset, encode_reset, passed_on
 from sim.adapters.gymnasium.last_env_call import OBSERVATION, LastEnvCall
@@ -87,7 +87,7 @@ class GymnasiumSimulation(KeepsItsAttempts, ProvedSimulation, CountsEpisodes):
         self.level = level_from(level)
         settle_unseeded_start(layers_of(env))
         layers: list[tuple[str, Any]] = [(RESULT, self.last), *captured_layers(env)]
-        home = type(env.unwrapped).__module__
+        home, classify = type(env.unwrapped).__module__, classifier_of(env)
         self._natives: list[tuple[str, Any]] = []
         if self.level is Level.INPUTS_ONLY:
             repeated = InputsSinceReset(layers[1:], classify, ignored=self._ignored, pickler=pickler, home=home)
@@ -106,7 +106,7 @@ class GymnasiumSimulation(KeepsItsAttempts, ProvedSimulation, CountsEpisodes):
             self._captured.ensure_all_known(name_of(env))
             self.state, structure = self._captured.state, self._captured.structure
         self._parts, self._is_known = parts_of(structure), True
-        self._spaces = SpacesWatch(layers_of(env))
+        self._spaces = SpacesWatch(env)
         self._is_direct = self._repeated is None and not self._natives  # See act.
 
     def rehearse(self) -> None:

@@ -113,6 +113,14 @@ class Moody(Game):
         self.state["x"][1] = len(os.environ.get("MOOD", "")) * (self.state["tick"] > 7)
 
 
+class Late(Game):
+    def step(self, inputs):
+        self.state["tick"][()] += 1
+        if self.state["tick"] > 17:
+            style = os.environ.get("STYLE") or "plain"
+            self.state["x"][1] = {"plain": 1, "round": 2}.get(style, 100 * len(style))
+
+
 class Calling(Game):
     def __init__(self, table):
         super().__init__()
@@ -418,6 +426,24 @@ def test_a_hash_seed_that_no_tape_states_is_tried(capsys: pytest.CaptureFixture[
     assert (facts["tick"], facts["causes"]) == (15, [])
     assert facts["hash_seed"] == {"value": "1", "gives_second": True}
     assert facts["line"]["text"].startswith("for word in")
+
+
+def test_an_environment_variable_that_no_tape_notes_is_tried(capsys: pytest.CaptureFixture[str]) -> None:
+    """It is read from tick 18 on alone. A value that the code names is found, and another one is only named as not told."""
+    record("a.tape", made("Late"))
+    for value, is_found in (("round", True), ("square-cut", False)):
+        record_apart("b.tape", "Late", STYLE=value)
+        facts = explained(capsys, "--sim game:Late")
+        assert (facts["tick"], facts["causes"]) == (18, [])
+        found = facts["variable"]
+        if is_found:
+            assert (found["party"], found["name"], found["value"], found["present"]) == (1, "STYLE", "round", None)
+            assert "style" in facts["line"]["text"]
+        else:
+            assert found is None
+        assert facts["unnoted"].startswith("the environment variable STYLE (read at game.py:")
+        assert facts["unnoted"].endswith("of which neither tape tells a value")
+        Path("b.tape").unlink()
 
 
 # --- where the parties come from

@@ -25,7 +25,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sim.adapters.capture.digest.value_digest import ValueSubject, digest_values, first_difference
+from sim.adapters.capture.digest.value_digest import ValueSubject, digest_values, first_difference, image_of
 
 
 class Bag:
@@ -261,6 +261,24 @@ def test_a_path_names_the_first_value_that_differs() -> None:
     )
     two = {"units": one["units"][:-1]}
     assert first_difference(ValueSubject({"game": one}), ValueSubject({"game": two})) == "game['units']"
+
+
+def test_a_list_of_objects_that_was_sorted_is_named_as_that() -> None:
+    """Its objects are the same ones: no value of any of them has changed. Two that exchanged their values have."""
+    units = [Unit(n, [n]) for n in (5, 3, 4)]
+    game = {"crew": [Unit(1, None)], "fleet": Bag(units=units, queue=collections.deque(units))}
+    subject = ValueSubject({"game": game})
+    before = image_of(subject)
+    assert first_difference(subject, before) is None
+    game["fleet"].units.sort(key=lambda one: one.hp)  # type: ignore[attr-defined]
+    assert first_difference(subject, before) == "order of game['fleet'].units"
+    game["fleet"].units[:] = game["fleet"].queue  # type: ignore[attr-defined]
+    assert first_difference(subject, before) is None
+    game["fleet"].queue.rotate(1)  # type: ignore[attr-defined]
+    assert first_difference(subject, before) == "order of game['fleet'].queue"
+    game["fleet"].queue.rotate(-1)  # type: ignore[attr-defined]
+    units[0].hp, units[1].hp = units[1].hp, units[0].hp
+    assert first_difference(subject, before) == "game['fleet'].queue[0].hp"
 
 
 def test_roots_that_hold_copies_share_nothing_with_others() -> None:

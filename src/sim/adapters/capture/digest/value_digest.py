@@ -170,7 +170,7 @@ class _Walk:
     def kept(self) -> WalkImage:
         """What was kept of the walk."""
         assert self._records is not None
-        return WalkImage(self._records, self._parents)
+        return WalkImage(self._records, self._parents, list(map(id, self._nodes)))
 
     # --- records
 

@@ -23,17 +23,22 @@ class WalkImage:
     Attributes:
         records: of the objects by their numbers.
         parents: for each object the number of the one in which it was first met, and the label there.
+        identities: of the objects, in the order of their numbers: those of one process alone can be compared.
     """
 
     records: dict[int, ValueRecord]
     parents: dict[int, tuple[int, str]]
+    identities: Sequence[int] = ()
 
     def difference(self, other: WalkImage) -> str | None:
-        """The path of the first value that differs; None if there is none."""
+        """The path of the first value that differs, or the list whose order does; None if there is none."""
         for number, ours in self.records.items():
             theirs = other.records.get(number)
             if ours == theirs:
                 continue
+            reordered = self._reordered(number, other)
+            if reordered is not None:
+                return f"order of {self._path(reordered)}"
             path = self._path(number)
             if theirs is None or ours.head != theirs.head:
                 return path
@@ -45,6 +50,31 @@ class WalkImage:
                 return path
             return path + (ours.labels[index] if ours.labels else f"[{index}]")
         return None
+
+    def _reordered(self, number: int, other: WalkImage) -> int | None:
+        """The first list that holds the same values in another order; None if there is none up to a number.
+
+        All records before that number are equal, so that their numbers mean the same places.
+        """
+        for one in self.records:
+            ours, theirs = self._items(one), other._items(one)
+            if ours != theirs and sorted(ours) == sorted(theirs):
+                return one
+            if one == number:
+                break
+        return None
+
+    def _items(self, number: int) -> list[bytes]:
+        """The items of a list: its objects as they are told from others, its other values. Nothing of anything else."""
+        record = self.records.get(number)
+        if record is None or not (record.head == b"list" or record.head.startswith(b"deque ")):
+            return []
+        return [self._identity(token) if token.startswith(b"#") else token for token in record.tokens]
+
+    def _identity(self, token: bytes) -> bytes:
+        """The token of an object by what it is in this process, in place of its number in this walk."""
+        number = int(token[1:-1])
+        return b"#%d" % (self.identities[number] if number < len(self.identities) else -1 - number)
 
     def _path(self, number: int) -> str:
         labels: list[str] = []
