@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -65,10 +66,21 @@ def why_not_taken(meta: Mapping[str, Any], error: BaseException) -> str | None:
         case _:
             return None
     difference = f"the tape was recorded from {_layers_text(layers)}, and what was given makes {_layers_text(made)}"
-    if _can_be_rebuilt(meta):
-        name = subject.get("id") or subject.get("vector")
+    name = subject.get("id") or subject.get("vector")
+    if _is_gymnasiums(name) and _can_be_rebuilt(meta):
         return f"{difference}: leave --sim (world= in Python) out, the tape's {name} is registered and made without it"
+    if isinstance(subject.get("id"), str):  # What was given may have imported the module that registers it.
+        return (
+            f"{difference}: give a function that returns gymnasium.make({name!r}), with the wrappers around it, if any"
+        )
     return f"{difference}: give the function that makes it with its wrappers, outermost first"
+
+
+def _is_gymnasiums(name: Any) -> bool:
+    """Return True for the id of an environment that importing Gymnasium registers, in every process."""
+    registry = getattr(sys.modules.get("gymnasium"), "registry", {})
+    entry = getattr(registry.get(name), "entry_point", None)
+    return isinstance(entry, str) and entry.startswith("gymnasium.")
 
 
 def _can_be_rebuilt(meta: Mapping[str, Any]) -> bool:

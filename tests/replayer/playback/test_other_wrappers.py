@@ -91,6 +91,24 @@ def test_a_registered_environment_needs_no_factory(module: str, capsys: Any) -> 
     assert run(main, "verify cart.tape") == 0
 
 
+def test_an_environment_that_its_module_registers_needs_a_function_that_makes_it_by_its_id(
+    module: str, capsys: Any
+) -> None:
+    """A tape imports no module, so that no advice is to leave the function out: the module of the function registered it."""
+    made = __import__(module)
+    gymnasium.register("Fetch-v0", entry_point=f"{module}:Fetch")
+    try:
+        tape_of(gymnasium.make("Fetch-v0"), "fetch.tape")
+        assert run(main, f"verify fetch.tape --sim {module}:Fetch") == 2
+        error = capsys.readouterr().err
+        assert "give a function that returns gymnasium.make('Fetch-v0'), with the wrappers around it, if any" in error
+        assert "leave --sim" not in error
+        made.by_id = lambda: gymnasium.make("Fetch-v0")  # type: ignore[attr-defined]
+        assert run(main, f"verify fetch.tape --sim {module}:by_id") == 0
+    finally:
+        del gymnasium.registry["Fetch-v0"]
+
+
 def test_of_two_tapes_the_registered_one_is_named(module: str, capsys: Any) -> None:
     needs("pyarrow")
     made = __import__(module)
