@@ -112,8 +112,8 @@ def _numbered(values: Sequence[Any]) -> list[tuple[str, Any]]:
 
 def _registered_in_jax(value: Any) -> _Node | None:
     """The node that JAX takes the value apart into, one level deep; None if its class is not registered there."""
-    jax = sys.modules.get("jax")
-    if jax is None:
+    jax: Any = sys.modules.get("jax")
+    if not hasattr(jax, "tree_util"):  # It is not imported, or a different thread is about to.
         return None
     paths, structure = jax.tree_util.tree_flatten_with_path(value, is_leaf=lambda one: one is not value)
     if jax.tree_util.treedef_is_leaf(structure):

@@ -159,8 +159,7 @@ def _is_array_class(kind: type) -> bool:
     package = package_of(kind)
     if package in ("jax", "jaxlib"):
         return kind.__name__ in ("ArrayImpl", "PRNGKeyArray") or kind.__name__.endswith("Tracer")
-    torch = sys.modules.get("torch")
-    if torch is not None and issubclass(kind, torch.Tensor):
+    if _is_tensor_class(kind):
         return True
     return package == "cupy" or hasattr(kind, "__array_namespace__")
 
@@ -169,8 +168,12 @@ def _library_of(kind: type) -> str:
     package = package_of(kind)
     if package == "jaxlib":
         return "jax"
-    torch = sys.modules.get("torch")
-    return "torch" if torch is not None and issubclass(kind, torch.Tensor) else package
+    return "torch" if _is_tensor_class(kind) else package
+
+
+def _is_tensor_class(kind: type) -> bool:
+    tensor = getattr(sys.modules.get("torch"), "Tensor", None)  # None while a different thread imports it.
+    return tensor is not None and issubclass(kind, tensor)
 
 
 def _loaded(library: str) -> Any:

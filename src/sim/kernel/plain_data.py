@@ -107,9 +107,12 @@ def _encode_special(value: Any) -> Any:
 
 
 def _is_masked(value: Any) -> bool:
-    """Return True for a masked array. Only a program that has imported its module can have one; the import takes 20 ms."""
-    module = sys.modules.get("numpy.ma")
-    return module is not None and isinstance(value, module.MaskedArray)
+    """Return True for a masked array. Only a program that has imported its module can have one; the import takes 20 ms.
+
+    While a different thread imports it, as np.unique does, it has no class yet.
+    """
+    kind = getattr(sys.modules.get("numpy.ma"), "MaskedArray", None)
+    return kind is not None and isinstance(value, kind)
 
 
 def _not_plain_data(value: Any) -> TypeError:

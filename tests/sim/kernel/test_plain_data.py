@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from types import ModuleType
 from typing import Any
 
 import msgpack
@@ -11,6 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from recorder.ambient.outside.process_facts import process_facts
+from sim.adapters.pytree import _registered_in_jax
+from sim.kernel.foreign_arrays import is_foreign_array
 from sim.kernel.plain_data import PlainEncoder, decode_plain, encode_plain
 
 DTYPES = [
@@ -302,3 +307,14 @@ def test_arrays_as_inputs_are_written_as_by_msgpack(array: Any, several: dict[st
         assert is_sure
         order = [one for one in (value.values() if type(value) is dict else [value]) if type(one) is np.ndarray]
         assert encoder.reorders is any(not one.flags.c_contiguous or one.dtype.str[0] == ">" for one in order)
+
+
+@pytest.mark.parametrize("name", ["numpy.ma", "torch", "jax", "numba"])
+def test_a_module_that_another_thread_is_importing_stops_nothing(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """It is in sys.modules, and has no names yet: np.unique imports numpy.ma in the first step that calls it."""
+    monkeypatch.setitem(sys.modules, name, ModuleType(name))
+    array = np.arange(6).reshape(2, 3)
+    assert decode_plain(encode_plain({"a": array}))["a"].tolist() == array.tolist()
+    assert not is_foreign_array(type("Other", (), {})())
+    assert _registered_in_jax({"a": 1}) is None
+    assert process_facts()["processors"]

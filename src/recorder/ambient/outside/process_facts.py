@@ -53,7 +53,7 @@ def process_facts() -> dict[str, str]:
     if features is not None:
         facts[CPU_FEATURES] = features
     numba: Any = sys.modules.get("numba")  # get_num_threads() would start the threads.
-    if numba is not None:
+    if hasattr(numba, "config"):
         facts["numba_threads"] = str(numba.config.NUMBA_NUM_THREADS)
     facts |= {name: text for name, text in changed_settings().items() if text != _BEGINS_WITH[name]}
     return facts | {name: os.environ[name] for name in VARIABLES if name in os.environ}
