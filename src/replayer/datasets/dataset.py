@@ -233,6 +233,10 @@ def _manifest_text(folder: Location) -> str:
     if isinstance(path, Path) and isinstance(folder, Path):
         if path.is_file():
             return path.read_text(encoding="utf-8")
+        if folder.is_file():
+            raise DatasetError(
+                f"{folder} is a file: give a folder; replay extract {folder} -o FOLDER makes one of a tape"
+            )
         problem = "is not a data set" if folder.is_dir() else "does not exist"
     elif isinstance(path, TapeUrl):
         try:

@@ -354,7 +354,7 @@ def _chosen(
         has = f"it has {known}" if known else "it is a single value"
         raise ExtractionError(
             f"there is no field {unknown} in the observation, {has}; fields of the state are in the table states "
-            f"(--table states){did_you_mean(unknown, filter(None, observed))}"
+            f"(--table states){did_you_mean(unknown.removeprefix(f'{OBSERVED}.'), filter(None, observed))}"
         )
     chosen = {path: form for path, form in observed.items() if any(is_in(path, field) for field in fields)}
     return chosen, {path: form for path, form in observed.items() if path not in chosen}

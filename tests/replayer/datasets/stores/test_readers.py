@@ -347,6 +347,11 @@ def test_a_manifest_that_cannot_be_is_refused(runs: Any, tmp_path: Path, damage:
 def test_mistakes_of_readers(runs: Any, tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match=r"none does not exist: expected a manifest.json in it$"):
         replayer.Dataset(tmp_path / "none")
+    (tmp_path / "run.tape").write_bytes(b"")
+    with pytest.raises(
+        DatasetError, match=r"run.tape is a file: give a folder; replay extract .*run.tape -o FOLDER makes"
+    ):
+        replayer.Dataset(tmp_path / "run.tape")
     with pytest.raises(DatasetError, match=r"is not a data set: expected a manifest.json in it$"):
         replayer.Dataset(tmp_path)
     (tmp_path / "manifest.json").write_text("{")

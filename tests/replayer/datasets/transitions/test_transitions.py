@@ -417,6 +417,13 @@ def test_mistakes_are_one_line(tmp_path: Path, capsys: Any) -> None:
     assert not (tmp_path / "set").exists()
 
 
+def test_a_field_by_the_name_of_its_column_is_understood(tmp_path: Path) -> None:
+    """Columns have obs. before the names of the observation's fields."""
+    camera(tmp_path / "run.tape")
+    with pytest.raises(ExtractionError, match=r"; did you mean image\?$"):
+        replayer.extract(tmp_path / "run.tape", tmp_path / "set", world=camera_again, fields=["obs.image"])
+
+
 def test_an_environment_that_only_the_user_can_make_is_asked_for(tmp_path: Path, capsys: Any) -> None:
     """In one line with the option."""
     camera(tmp_path / "run.tape")
