@@ -70,7 +70,7 @@ def _told(found: dict[str, Any], outside: OutsideNote, *, is_known: bool) -> Tes
     if not is_known:
         text = f"{texts[0]}; whether any was replaced while the run was recorded is not known"
         return TestedCause(CODE, text, suspicious=None)
-    return TestedCause(CODE, texts[0], suspicious=False)
+    return TestedCause(CODE, f"{texts[0]}, when the recording began and at its keyframes", suspicious=False)
 
 
 def _replaced_text(one: ReplacedCode) -> str:

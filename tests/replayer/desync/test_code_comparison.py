@@ -313,7 +313,7 @@ def test_equal_code_is_ruled_out(load_shop: Load, tmp_path: Path) -> None:
     found = said_of_code(tmp_path / "run.tape", sys.modules[NAME].Shop)
     assert (found.suspicious, found.found) == (
         False,
-        EQUAL,
+        f"{EQUAL}, when the recording began and at its keyframes",
     )
 
 
