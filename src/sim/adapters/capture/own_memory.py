@@ -76,25 +76,29 @@ def is_shared(
         if any(is_over(one, base) for one in waiting):
             return True
         seen.update(map(id, waiting))
-        found: dict[int, Any] = {}
-        for one in waiting:
-            classes.add(type(one))
-            found.update((id(part), part) for part in _parts(one, is_left_alone) if type(part) not in _ATOMS)
-        waiting = [part for part in found.values() if id(part) not in seen and not isinstance(part, _NO_WAY)]
+        classes.update(map(type, waiting))
+        others = [one for one in waiting if _is_looked_into(type(one))]
+        found = gc.get_referents(*[one for one in waiting if not _is_looked_into(type(one))])
+        for one in others:
+            found += _parts(one, is_left_alone)
+        held = {id(one): one for one in found if type(one) not in _ATOMS}
+        waiting = [one for key, one in held.items() if key not in seen and not isinstance(one, _NO_WAY)]
     return any(id(base) in named(one) for one in classes)
 
 
+def _is_looked_into(kind: type) -> bool:
+    """Return True for objects of which the collector tells too little or too much."""
+    return bool(kind.__dictoffset__) or kind is types.FunctionType or issubclass(kind, np.ndarray)
+
+
 def _parts(one: Any, is_left_alone: LeftAlone) -> list[Any]:
-    """What an object holds. The collector is not told of the base and the objects of an array."""
-    kind = type(one)
+    """What such an object holds: the base and the objects of an array, not the variables of a function's module."""
     if isinstance(one, np.ndarray):
         return [one.base, *(one.flat if one.dtype.hasobject else ())]
-    if kind is types.FunctionType:  # Not its module's variables.
+    if isinstance(one, types.FunctionType):
         return [one.__closure__, one.__defaults__, one.__kwdefaults__]
-    held = gc.get_referents(one)
-    if not kind.__dictoffset__:
-        return held
     attributes = object_dict(one)
     left = {name for name, value in attributes.items() if is_left_alone(one, name, value)}
     others = {id(attributes), *(id(attributes[name]) for name in left)}
-    return [part for part in held if id(part) not in others] + [attributes[name] for name in attributes.keys() - left]
+    held = [part for part in gc.get_referents(one) if id(part) not in others]
+    return held + [attributes[name] for name in attributes.keys() - left]
