@@ -93,6 +93,7 @@ class CapturedState:
         self._surveyor = Surveyor(
             classify, self._finder, ignored=self._ignored, detached=self._detached, opens_objects=opens_objects
         )
+        self._surveyor.find_earlier = self._held_before
         self._steps = 0
         self._classify = classify
         self._graph: Any = None  # An ObjectGraph from the first survey on.
@@ -252,6 +253,12 @@ class CapturedState:
         self.structure = structure
         self._lay_out()
 
+    def _held_before(self) -> Iterable[Any]:
+        """What the last capture wrote and still holds: it is the same in a run that was loaded."""
+        if self._packer is not None:
+            yield from (*self._packer.arrays_before(), *self._graph.nodes.objects.values())
+            yield from (*self.objects.values(), *self._met_layers.values())
+
     def _is_node(self, key: tuple[str, str]) -> bool:
         """Return True for an attribute that is no object of its own: it is None, or an object of the graph."""
         value = vars(self.objects[key[0]]).get(key[1])
@@ -336,7 +343,8 @@ class CapturedState:
         self._known = KnownObjects(self.structure, self.objects, self._elsewhere, self._generator_parts)
 
     def _make_packer(self) -> None:
-        self._packer = StepPacker(self.state, self.structure, self.objects, self._detached, self._packer)
+        others = (self._detached, self._surveyor.has_own_memory, self._packer)
+        self._packer = StepPacker(self.state, self.structure, self.objects, *others)
         self.held = HeldObjects(self._graph, self._constants, self._with_fields)
 
     def _write_everything(self) -> None:

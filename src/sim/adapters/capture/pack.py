@@ -8,13 +8,14 @@ another object, arrays and generators each time. All small ones are written with
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
 import numpy as np
 
 from sim.adapters.capture.foreign_fields import ForeignEntry, foreign_entry, have_shared_memory
+from sim.adapters.capture.own_memory import TEXT_KINDS
 from sim.adapters.capture.plan.arena_fields import as_number, bytes_of, is_hot, is_quiet_by_equality
 from sim.adapters.capture.plan.moving_attributes import MovingAttributes
 from sim.adapters.capture.plan.packed_attributes import PackedArray, PackedCell, WatchedAttribute
@@ -27,16 +28,7 @@ from sim.adapters.capture.plan.step_plan import (
     WatchedValue,
 )
 from sim.adapters.capture.rng_state import generator_memory, pcg_bytes, seeds_of
-from sim.adapters.capture.survey import (
-    KIND_NUMBERS,
-    NEVER_SET,
-    TEXT_KINDS,
-    Attribute,
-    Structure,
-    cell_of,
-    field_name,
-    has_own_memory,
-)
+from sim.adapters.capture.survey import KIND_NUMBERS, NEVER_SET, Attribute, Structure, cell_of, field_name
 from sim.kernel.state import State
 
 STEPS_FIELD, KINDS_FIELD = "steps", "kinds"
@@ -66,6 +58,7 @@ class StepPacker:
         structure: Structure,
         objects: dict[str, Any],
         detached: frozenset[str],
+        has_own_memory: Callable[[Any], bool],
         replaced: StepPacker | None,
     ) -> None:
         """detached: layers whose arrays are copies. replaced: a packer that is used no more, and keeps nothing alive."""
@@ -76,6 +69,7 @@ class StepPacker:
         self.before: dict[tuple[str, str], Any] = {}
         self.arena = state.arena
         self._structure, self._objects = structure, objects
+        self._has_own_memory = has_own_memory  # See Surveyor.
         self._cells: dict[tuple[str, str], PackedCell] = {}
         self._arrays: dict[tuple[str, str], PackedArray] = {}
         self._large: list[PackedArray] = []  # Those that are copied one by one.
@@ -219,6 +213,11 @@ class StepPacker:
         if before is not None:
             before.end()
 
+    def arrays_before(self) -> Iterator[Any]:
+        """The arrays that were written last, as long as nothing has replaced them."""
+        yield from (array.value for array in self._large)
+        yield from map(self._plan.value, self._planned)
+
     def end(self) -> None:
         """Keep nothing alive any more: a packer, its plan and the plan's function refer to each other."""
         self._plan.end()
@@ -337,7 +336,7 @@ class StepPacker:
         if array.detached:
             return bool(flags.c_contiguous)
         if value.base is not None:
-            if not (has_own_memory(value) and flags.c_contiguous):
+            if not (flags.c_contiguous and self._has_own_memory(value)):
                 return False
         elif value.ndim > 1 and not flags.c_contiguous:
             return False

@@ -20,10 +20,11 @@ from sim.adapters.capture.digest.value_hooks import DigestsValues
 from sim.adapters.capture.foreign_fields import named_arrays
 from sim.adapters.capture.graph.names.ignored import ensure_names_match
 from sim.adapters.capture.graph.unsavable import UnsavableError
+from sim.adapters.capture.own_memory import TEXT_KINDS
 from sim.adapters.capture.pack import KINDS_FIELD
 from sim.adapters.capture.repeated.inputs_since_reset import InputsSinceReset
 from sim.adapters.capture.rng_state import is_generator, pcg_bytes
-from sim.adapters.capture.survey import KIND_NUMBERS, TEXT_KINDS, Attribute, Classify, Structure, field_name
+from sim.adapters.capture.survey import KIND_NUMBERS, Attribute, Classify, Structure, field_name
 from sim.kernel.exactness import Level
 from sim.kernel.foreign_arrays import to_numpy
 from sim.kernel.state import State

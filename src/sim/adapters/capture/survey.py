@@ -22,9 +22,8 @@ from __future__ import annotations
 
 import functools
 import re
-import sys
 import types
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal
 
 import attrs
@@ -36,6 +35,7 @@ from sim.adapters.capture.graph.kinds.refusals import refusal_of_package
 from sim.adapters.capture.graph.kinds.special_kinds import KINDS as SPECIAL_KINDS
 from sim.adapters.capture.graph.names.classes import ClassFinder
 from sim.adapters.capture.graph.unsavable import UnsavableError, refusal_of
+from sim.adapters.capture.own_memory import holds_whole_base, is_only_holder, is_quick_array, is_shared
 from sim.adapters.capture.rng_state import identities_of_pcg, is_pcg, pcg_kind
 from sim.adapters.capture.values import encode_value
 from sim.kernel.class_names import module_of
@@ -50,8 +50,6 @@ Treatment = Literal["kept", "clock", "drawing", "open"]
 Classify = Callable[[object, str, Any], Treatment | None]
 
 LAYERS_MAX = 200  # Objects in objects, each with fields of its own; further ones are nodes of the graph.
-HOLDERS_OF_A_LONE_BASE = 3  # The view, the variable here, and the call that counts.
-TEXT_KINDS = "SU"  # Texts of fixed length: their fields are bytes, with one more axis.
 # The type of a cell's value, by its number in ``kinds``. Only append to it: tapes hold these numbers.
 KINDS: tuple[Any, ...] = (
     type(None), bool, int, float, np.bool_, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32,
@@ -145,33 +143,6 @@ def type_name(value: Any) -> str:
     return f"{module_of(type(value))}.{type(value).__qualname__}".removeprefix("builtins.").removeprefix(".")
 
 
-def is_quick_array(value: Any, *, is_copy: bool = False) -> bool:
-    """Return True for an array that is copied into a field as it is: numbers, C order, its own memory.
-
-    is_copy: memory of a compiled library, such as that of a returned picture, counts as the array's own.
-    """
-    if type(value) is not np.ndarray or not value.flags.c_contiguous or value.ndim > 8:
-        return False
-    if not has_own_memory(value) and not (is_copy and type(value.base) is not np.ndarray):
-        return False
-    if not value.flags.writeable:
-        return False  # That is a part of its state.
-    dtype = value.dtype
-    if dtype.kind in TEXT_KINDS:
-        return dtype.isnative and dtype.itemsize > 0 and value.ndim < 8
-    return dtype.kind in "biufc" and dtype.isnative and dtype.itemsize <= (16 if dtype.kind == "c" else 8)
-
-
-def has_own_memory(array: np.ndarray[Any, Any]) -> bool:
-    """Return True if no other array shares the memory: the array owns it, or is the only holder of all of its base."""
-    base = array.base
-    if base is None:
-        return True
-    # Of a part of the base a restore could not make a view that reaches beyond that part, such as one made later.
-    is_lone = type(base) is np.ndarray and base.base is None and base.nbytes == array.nbytes
-    return is_lone and sys.getrefcount(base) <= HOLDERS_OF_A_LONE_BASE
-
-
 def cell_of(value: Any) -> str | None:
     """The letter of the cell that can hold value; None if no cell can."""
     kind = type(value)
@@ -187,6 +158,7 @@ class Surveyor:
 
     Attributes:
         unknown: the full names of attributes that turned out to hold something that cannot be saved, with the reason.
+        find_earlier: returns what the last capture still holds.
     """
 
     def __init__(
@@ -207,7 +179,8 @@ class Surveyor:
         self._detached, self._opens_objects, self._ignored = detached, opens_objects, ignored
         self._classify, self._finder = classify, finder
         self.unknown: dict[str, str] = {}
-        self._classes: list[type] = []  # Of the layers.
+        self.find_earlier: Callable[[], Iterable[Any]] = tuple
+        self._holders: list[Any] = []  # The outermost objects.
 
     def survey(self, layers: Sequence[tuple[str, Any]], before: Structure | None) -> tuple[Structure, dict[str, Any]]:
         """The structure of these objects and of the objects inside them, and all these objects by name.
@@ -217,7 +190,7 @@ class Surveyor:
         Raises UnsavableError for an array of another library whose memory another attribute shares.
         """
         previous = before.category_of() if before is not None else {}
-        self._classes = [type(holder) for _, holder in layers]
+        self._holders = [holder for _, holder in layers]
         surveyed: list[Layer] = []
         objects: dict[str, Any] = {}
         waiting = list(layers)
@@ -302,7 +275,7 @@ class Surveyor:
                 return "rest", None
         if letter is not None:
             return "cell", letter
-        own = _own_field(value, taken, is_copy=full.rpartition(".")[0] in self._detached)
+        own = self._own_field(value, taken, is_copy=full.rpartition(".")[0] in self._detached)
         if own is not None:
             return own
         if was == "constant" and type(value) in (dict, list, set, tuple):
@@ -310,6 +283,29 @@ class Surveyor:
         if treatment == "open":
             return "object", self._finder.name_of(type(value))
         return self._by_type(value, before, is_new=is_new)
+
+    def _own_field(self, value: Any, taken: set[int], *, is_copy: bool) -> tuple[Category, Any] | None:
+        """The field of an array or a generator of its own; None for others, and if another field shares a part of it."""
+        if id(value) not in taken and is_quick_array(value, self.has_own_memory, is_copy=is_copy):
+            taken.add(id(value))
+            return "array", [value.dtype.str, list(value.shape)]
+        if is_pcg(value):
+            parts = identities_of_pcg(value)
+            if not parts & taken:
+                taken |= parts
+                return "generator", pcg_kind(value)
+        return None
+
+    def has_own_memory(self, array: Any) -> bool:
+        """Return True if nothing in the objects shares the memory, as they are now and as far as they were captured last."""
+        if is_only_holder(array):
+            return True
+        roots = [*self._holders, *self.find_earlier()]
+        return holds_whole_base(array) and not is_shared(array, roots, self._is_left_alone, self._finder.names_beside)
+
+    def _is_left_alone(self, holder: Any, name: str, value: Any) -> bool:
+        is_ignored = bool(self._ignored) and self._is_ignored(type(holder), name)
+        return is_ignored or self._classify(holder, name, value) in ("kept", "clock", "drawing")
 
     def _is_ignored(self, kind: type, attribute: str) -> bool:
         """Return True for an attribute that is left out of all objects of a class, as it is of those in the graph."""
@@ -331,7 +327,7 @@ class Surveyor:
         is_own = was in ("object", "same") or (before is None and not is_new)
         if self._opens_objects and is_open_object(value) and (is_own or self._holds_kept(value)):
             name = self._finder.name_of(type(value))
-            if not self._finder.is_of_a_variable(value, self._classes):  # The graph names these.
+            if not self._finder.is_of_a_variable(value, [*map(type, self._holders)]):  # The graph names these.
                 return "object", name
         return "rest", NEVER_SET if value is None and (before is None or before.detail == NEVER_SET) else None
 
@@ -350,19 +346,6 @@ class Surveyor:
                 function, types.FunctionType
             )
         return True
-
-
-def _own_field(value: Any, taken: set[int], *, is_copy: bool) -> tuple[Category, Any] | None:
-    """The field of an array or a generator of its own; None for others, and if another field shares a part of it."""
-    if id(value) not in taken and is_quick_array(value, is_copy=is_copy):
-        taken.add(id(value))
-        return "array", [value.dtype.str, list(value.shape)]
-    if is_pcg(value):
-        parts = identities_of_pcg(value)
-        if not parts & taken:
-            taken |= parts
-            return "generator", pcg_kind(value)
-    return None
 
 
 def _was_object(before: Attribute | None) -> bool:

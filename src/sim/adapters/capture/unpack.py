@@ -19,6 +19,7 @@ from sim.adapters.capture.graph.names.python_class import in_order, make_shell
 from sim.adapters.capture.graph.object_graph import ObjectGraph
 from sim.adapters.capture.graph.restore_graph import Restoring
 from sim.adapters.capture.known_objects import kept_values
+from sim.adapters.capture.own_memory import TEXT_KINDS, is_only_holder, is_quick_array
 from sim.adapters.capture.rng_state import (
     BIT_GENERATORS,
     PCG_WORDS,
@@ -29,14 +30,12 @@ from sim.adapters.capture.rng_state import (
 )
 from sim.adapters.capture.survey import (
     KINDS,
-    TEXT_KINDS,
     Attribute,
     Classify,
     Layer,
     Structure,
     Surveyor,
     field_name,
-    is_quick_array,
     structure_from_plain,
 )
 from sim.adapters.capture.values import decode_value
@@ -186,7 +185,8 @@ class _Restoring:
     def _array(self, saved: np.ndarray[Any, Any], present: Any) -> np.ndarray[Any, Any]:
         if present is not None and type(present) is np.ndarray and present.dtype.kind in TEXT_KINDS:
             present = None  # Texts are not written to in place.
-        fits = is_quick_array(present) and present.shape == saved.shape and present.dtype == saved.dtype
+        # Another holder of the memory may be a part of the objects that is restored later: a new array is as good.
+        fits = is_quick_array(present, is_only_holder) and present.shape == saved.shape and present.dtype == saved.dtype
         if not fits or not present.flags.writeable or id(present) in self._used:
             present = saved.copy()
         else:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sim.adapters.capture.survey import TEXT_KINDS
+from sim.adapters.capture.own_memory import TEXT_KINDS
 from sim.kernel.schema import Field
 
 BLOB_BYTES_MIN = 256
