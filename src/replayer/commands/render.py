@@ -33,6 +33,7 @@ from sim.extras import missing_package
 from sim.near_names import did_you_mean
 
 SUFFIXES = (".png", ".gif", ".mp4", ".webm", ".html")
+SIZE_MAX = 8_192  # Pixels: a picture of this size takes some 200 MB while it is drawn.
 PAGE = ".html"
 VIDEOS = (".mp4", ".webm")
 LAYERS_SHOWN = 2  # If none is named, as on the page.
@@ -102,6 +103,8 @@ def render(
         Print one JSON object.
     """
     options = options or RenderOptions()
+    if options.size > SIZE_MAX:
+        raise UsageError(f"--size {options.size:,}: expected at most {SIZE_MAX:,}")
     if output.suffix not in SUFFIXES:
         raise UsageError(f"{output}: expected a name that ends in {', '.join(SUFFIXES)}")
     span = _parsed(ticks, output)
@@ -192,6 +195,8 @@ def _ticks_of(tape: Tape, text: str, first: int, last: int) -> range:
     """The ticks, counted from the start. Raises UsageError for a tick that the tape does not have."""
     ends = tape.first_tick, tape.last_tick
     begin, end = (tick + ends[1] + 1 if tick < 0 else tick for tick in (first, last))
+    if begin > end:
+        raise UsageError(f"--ticks {text}: expected the first tick before the last one")
     if not ends[0] <= begin <= end <= ends[1]:
         raise UsageError(f"--ticks {text}: {tape.path} has {tick_range(*ends)}")
     return range(begin, end + 1)

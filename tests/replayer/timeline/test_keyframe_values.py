@@ -22,7 +22,7 @@ from replayer.report.report_text import print_report
 from replayer.timeline.verify import VerificationReport, verify_tape
 from sim import Field, Schema, State
 from sim.adapters import adapt, fields
-from sim.adapters.capture import pack, recapture, unpack
+from sim.adapters.capture import captured_state, recapture, unpack
 from sim.adapters.capture.digest.value_digest import METHOD
 from sim.adapters.capture.graph.cells import cell_writer
 
@@ -263,18 +263,19 @@ def test_a_simulation_that_raises_when_it_is_proved_is_named(tmp_path: Path, mem
 
 def blind_to_hp(monkeypatch: pytest.MonkeyPatch) -> None:
     """A number is not looked at after a step: the capture finds the one that it knows each time."""
-    look_and_write = pack.StepPacker.pack
+    look_and_write = captured_state.CapturedState.pack
 
-    def changed(self: Any, steps: int) -> bool:
-        attributes = vars(self._objects["Game"])
+    def changed(self: Any) -> None:
+        packer = self._packer
+        attributes = vars(packer._objects["Game"])
         now = attributes["hp"]
-        attributes["hp"] = self._plan.value(self._numbers["hp", id(attributes)])
+        attributes["hp"] = packer._plan.value(packer._numbers["hp", id(attributes)])
         try:
-            return look_and_write(self, steps)
+            look_and_write(self)
         finally:
             attributes["hp"] = now
 
-    monkeypatch.setattr(pack.StepPacker, "pack", changed)
+    monkeypatch.setattr(captured_state.CapturedState, "pack", changed)
 
 
 def first_stale_tick() -> int:

@@ -86,15 +86,16 @@ def encode_file_header(header: FileHeader) -> bytes:
 def decode_file_header(data: bytes) -> FileHeader:
     """Read the header at the start of data.
 
-    Raises TornError if data is shorter than a header, CorruptError if magic or checksum are wrong,
+    Raises TornError if data is the beginning of a header, CorruptError if magic or checksum are wrong,
     UnsupportedVersionError if the tape needs a newer program, or a package that is not installed.
     """
+    begins = bytes(data[: len(MAGIC)])
+    if begins != MAGIC[: len(begins)]:
+        raise CorruptError(0, f"expected a tape, which starts with {MAGIC!r}, got {begins!r}")
     if len(data) < HEADER_BYTES:
         raise TornError(0, HEADER_BYTES, len(data))
     body, (crc,) = data[: _LAYOUT.size], _CRC.unpack_from(data, _LAYOUT.size)
-    magic, major, minor, size, incompatible, compatible, run_id, marker, segment, first_seq = _LAYOUT.unpack(body)
-    if magic != MAGIC:
-        raise CorruptError(0, f"expected a tape, which starts with {MAGIC!r}, got {bytes(magic)!r}")
+    _, major, minor, size, incompatible, compatible, run_id, marker, segment, first_seq = _LAYOUT.unpack(body)
     if crc != google_crc32c.value(body):
         raise CorruptError(0, "the checksum of the file header is wrong")
     if major != MAJOR or incompatible & ~INCOMPATIBLE_KNOWN:
