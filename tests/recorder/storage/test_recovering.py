@@ -126,7 +126,7 @@ def test_given_up_segments_are_closed_and_forgotten(tmp_path: Path, monkeypatch:
 
     counter = itertools.count()
     monkeypatch.setattr(TapeFile, "fdatasync", fail)
-    tape = Recorder(tmp_path / "run.tape", Walkers(), keyframe_interval_ticks=10, split=2000)
+    tape = Recorder(tmp_path / "run.tape", Walkers(), keyframe_interval_ticks=10, split=8000)
     for tick in range(1, 60):
         step_to(tape, tick)
         with contextlib.suppress(recorder.WriterFailedError):
