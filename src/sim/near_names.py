@@ -13,10 +13,15 @@ def did_you_mean(name: str, known: Iterable[str], *, before: str = "", after: st
 
     before, after: the rest of the path in which the name stands; both are printed with each near name.
     """
+    shown = " or ".join(f"{before}{one}{after}" for one in near_names(name, known))
+    return f"; did you mean {shown}?" if shown else ""
+
+
+def near_names(name: str, known: Iterable[str]) -> list[str]:
+    """Return the known names that are spelt nearly like a name, without regard to case; at most three."""
     import difflib  # noqa: PLC0415 - only to describe a mistake
 
     by_folded = {one.casefold(): one for one in known}
     ends = [one for one in by_folded if one.endswith(f".{name.casefold()}")]  # A column without its table.
     near = ends[:NAMES_MAX] or difflib.get_close_matches(name.casefold(), by_folded, NAMES_MAX, NEAR)
-    shown = " or ".join(f"{before}{by_folded[one]}{after}" for one in near)
-    return f"; did you mean {shown}?" if near else ""
+    return [by_folded[one] for one in near]

@@ -175,7 +175,14 @@ def _one_line(error: BaseException) -> str:
     if isinstance(error, CycloptsError):
         return _usage_line(error)
     if isinstance(error, OSError) and error.strerror:
-        return f"{shown_path(error.filename)}: {error.strerror}" if error.filename else error.strerror
+        if not error.filename:
+            return error.strerror
+        near = ""
+        if isinstance(error, FileNotFoundError):
+            from recorder.console.near_files import files_near  # noqa: PLC0415 - only to describe a mistake
+
+            near = files_near(error.filename)
+        return f"{shown_path(error.filename)}: {error.strerror}{near}"
     if isinstance(error, UnknownWorldError | OSError):
         return str(error.args[0]) if error.args else type(error).__name__
     return " ".join(str(error).split()) or type(error).__name__

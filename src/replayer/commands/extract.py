@@ -290,6 +290,7 @@ def _print(extraction: Extraction, paths: Sequence[Location], sim: str | None, *
             print_visible(f"  frames per second: {table['fps']:g} ({table['fps_from']})")
     if not manifest["tables"]:
         print_visible(f"{extraction.path}: no rows")
+    _print_left_out(extraction, paths)
     for line in [*manifest["notes"], *manifest["problems"]]:
         print_visible(f"  {plain_text(line)}", file=sys.stderr)
     cut = [tape for tape in manifest["tapes"] if tape["status"] == "incomplete"]
@@ -307,6 +308,33 @@ def _print(extraction: Extraction, paths: Sequence[Location], sim: str | None, *
     first = next(iter(manifest["tables"]), None)
     if first is not None:
         print_visible(f"next: {_next_step(extraction, first)}")
+
+
+def _print_left_out(extraction: Extraction, paths: Sequence[Location]) -> None:
+    """Name the attributes of a recorded object that have no column because no fields were named, and how to read them."""
+    request, tables = extraction.manifest["request"], extraction.manifest["tables"].values()
+    if request["tables"] != ["states"] or request["fields"] or not tables:
+        return
+    from replayer.desync.object_diff import objects_in  # noqa: PLC0415 - most tapes have no objects
+    from replayer.tape.tape import Tape  # noqa: PLC0415
+
+    try:
+        with reading(paths[0]), Tape(paths[0]) as tape:
+            tree = objects_in(tape.snapshot(tape.keyframes[0])) if tape.keyframes else None
+    except (RecordingError, OSError):
+        return
+    if tree is None:
+        return
+    columns = [column for table in tables for column in table["columns"]]
+    names = [(entry.step, f"{tree.prefix}{entry.step}") for entry in tree.entries]
+    left = [step for step, name in names if not any(one == name or one.startswith(f"{name}.") for one in columns)]
+    if left:
+        more = f" and {len(left) - COLUMNS_SHOWN} more" if len(left) > COLUMNS_SHOWN else ""
+        print_visible(
+            f"  no columns of {plain_text(', '.join(left[:COLUMNS_SHOWN]))}{more}: what is inside lists, dicts and objects "
+            "is read by your own functions, --agent-names, --agent-observation and --agent-actions (docs/extract.md)",
+            file=sys.stderr,
+        )
 
 
 def _print_desync_hint(extraction: Extraction, paths: Sequence[Location], sim: str | None) -> None:

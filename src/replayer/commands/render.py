@@ -206,7 +206,10 @@ def _layers_of(cursor: ViewCursor, path: Location, names: list[str] | None, show
     """The named layers, or the first ones. Raises UsageError for a name that the tape does not have."""
     known = cursor.shown.names
     if not known:
-        raise UsageError(f"{path}: its state has no field of two dimensions that is more than a list of places: no map")
+        raise UsageError(
+            f"{path}: its state has no field of two dimensions that is more than a list of places: no map; methods of the "
+            "simulation draw your own, layers() maps and points() places on them (docs/view.md)"
+        )
     for name in names or ():
         if name not in known:
             hint = page_text(did_you_mean(name, known))

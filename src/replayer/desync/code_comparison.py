@@ -20,6 +20,8 @@ from sim.kernel.simulation import subject_of
 CODE = "another version of the code"
 NAMED_MAX = 8  # Definitions in a sentence.
 _EQUAL = "compared and equal"
+_CHANGED, _GONE = "changed since the recording, or new: ", "removed since the recording: "
+_OTHER_VALUES = "values other than when the recording began, or new: "
 _NOT_TESTED = "not tested whether that makes the difference"
 
 
@@ -54,15 +56,15 @@ def compared_code(tape: Tape, factory: Factory | None) -> TestedCause | None:
 
 def _told(found: dict[str, Any], outside: OutsideNote, *, is_known: bool) -> TestedCause:
     if found["different"]:
-        texts = [f"changed since the recording, or new: {_names(found['different'])}"]
+        texts = [f"{_CHANGED}{_names(found['different'])}"]
     elif found["gone"]:
-        texts = [f"removed since the recording: {counted(found['gone'], 'function')}, of which the tape has no names"]
+        texts = [f"{_GONE}{counted(found['gone'], 'function')}, of which the tape has no names"]
     else:
         count = 0 if found["values"] else found["compared_values"]
         and_values = f" and {counted(count, 'value')}" if count else ""
         texts = [f"{_EQUAL}: {counted(found['compared'], 'function')}{and_values} of the recorded class's modules"]
     if found["values"]:
-        texts.append(f"values other than when the recording began, or new: {_names(found['values'])}")
+        texts.append(f"{_OTHER_VALUES}{_names(found['values'])}")
     if outside.replaced:
         texts.append(f"replaced while the run was recorded: {', '.join(map(_replaced_text, outside.replaced))}")
     if len(texts) > 1 or found["different"] or found["gone"]:
@@ -87,6 +89,12 @@ def _names(places: list[str]) -> str:
 def code_lines(code: TestedCause | None) -> list[str]:
     """What replay explain prints of the result of compared_code."""
     return [] if code is None else [f"  the code: {code.found}"]
+
+
+def names_a_change(tested: TestedCause) -> bool:
+    """Return True for a result of compared_code that names code which is not as it was recorded."""
+    parts = tested.found.split("; ") if tested.cause == CODE else []
+    return any(part.startswith((_CHANGED, _GONE, _OTHER_VALUES)) for part in parts)
 
 
 def versions_not_tested(code: TestedCause | None) -> str:

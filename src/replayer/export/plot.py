@@ -137,7 +137,9 @@ def draw_layers(layers: Mapping[str, npt.NDArray[Any]], title: str) -> Figure:
     Raises LookupError if there are none.
     """
     if not layers:
-        raise LookupError("the state has no layers to draw as maps")
+        raise LookupError(
+            "the state has no layers to draw as maps: a method layers() of the simulation returns some (docs/view.md)"
+        )
     column_count = min(3, len(layers))
     row_count = -(-len(layers) // column_count)
     tall = min(3.2, 0.8 + 3.2 * max(layer.shape[0] / layer.shape[1] for layer in layers.values()))

@@ -15,8 +15,9 @@ from replayer.reduction.failures import Failure
 from replayer.reduction.first_failure import ensure_can_shrink, run_as_recorded
 from replayer.reduction.input_groups import GroupSearch
 from replayer.reduction.input_parts import InputPart, RecordedInputs, find_empty, read_inputs
+from replayer.search.neighbours import neighbours_of, no_such_value
 from replayer.search.search_errors import ExpressionError
-from replayer.search.state_values import StateValues, neighbours_of, no_such_value
+from replayer.search.state_values import StateValues
 from replayer.search.watched_value import AskedValue, are_same, watched_value
 from replayer.tape.tape import Tape
 from replayer.timeline.timeline import Timeline

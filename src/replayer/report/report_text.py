@@ -153,6 +153,11 @@ def _print_next(path: str, tick: int, findings: Sequence[Finding], checked: str 
     """Print the commands that can answer. checked: sim, if replay check can repeat the run of the tape."""
     hint = f" --sim {shlex.quote(sim)}" if sim is not None else ""
     commands = [f"replay explain {path} --tick {tick}{hint}"]
+    from replayer.desync.code_comparison import names_a_change  # noqa: PLC0415 - see where_lines
+
+    if any(names_a_change(tested) for finding in findings for tested in finding.tested):
+        # Without the earlier code, nothing can be known of what the change does.
+        commands[0] += " --code FOLDER  # FOLDER: the code as it was recorded, such as a git worktree of that commit"
     if checked is not None and any(finding.hints_at_hidden_state for finding in findings):
         from replayer.diagnose.hidden_state.sync_test import TICKS  # noqa: PLC0415 - see where_lines
 
@@ -160,7 +165,7 @@ def _print_next(path: str, tick: int, findings: Sequence[Finding], checked: str 
         commands.insert(
             0, f"replay check {shlex.quote(checked)} --inputs {path}{ticks}  # searches what it reads besides its state"
         )
-        commands[1] += "  # searches the line"
+        commands[1] += "" if "  # " in commands[1] else "  # searches the line"
     print_visible("next: " + "\n      ".join(commands))
 
 

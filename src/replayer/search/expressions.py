@@ -28,8 +28,9 @@ from replayer.search.exact_values import (
     negated,
     selected,
 )
+from replayer.search.names.printed_keys import key_text
+from replayer.search.names.value_names import EVERY, NameStep, ValueName
 from replayer.search.search_errors import ExpressionError, OtherKindError, UndefinedError
-from replayer.search.value_names import EVERY, NameStep, ValueName
 
 TEXT_MAX = 2_000  # Characters. The longest condition that anybody typed in a trial had 90.
 NODES_MAX = 200  # Of the syntax tree: a condition of 2,000 characters can have more, and each costs time at each tick.
@@ -170,7 +171,17 @@ class _Builder:
             case ast.Subscript(value=inner, slice=key) if (number := _whole(key)) is not None:
                 steps = self._steps(inner)
                 return None if steps is None else (*steps, NameStep(number, "index"))
+            case ast.Subscript(value=inner, slice=key) if (printed := self._key(key)) is not None:
+                steps = self._steps(inner)
+                return None if steps is None else (*steps, NameStep(printed, "printed"))
         return None
+
+    def _key(self, node: ast.expr) -> str | None:
+        """The text of a key as it is printed; None for anything else. ``[0, 1]`` are indices, ``[(0, 1)]`` may be a key."""
+        if isinstance(node, ast.Tuple) and all(_whole(part) is not None for part in node.elts):
+            segment = ast.get_source_segment(self._text.strip(), node) or ""
+            return key_text(node) if segment.startswith("(") else None
+        return key_text(node)
 
     def _subscript(self, node: ast.Subscript) -> Evaluate:
         if self._steps(node) is not None:

@@ -18,9 +18,10 @@ from replayer.search.live_value import property_text
 from replayer.search.lookup.interval_facts import ChangedRows
 from replayer.search.lookup.lookup import TapeLookup
 from replayer.search.lookup.unchanged_value import Steps
+from replayer.search.names.value_names import ValueName
+from replayer.search.neighbours import Neighbours, neighbours_of, no_such_value
 from replayer.search.search_errors import ExpressionError
-from replayer.search.state_values import Neighbours, StateValues, neighbours_of, no_such_value
-from replayer.search.value_names import ValueName
+from replayer.search.state_values import StateValues
 from replayer.search.watched_value import ABSENT, AskedValue, are_same
 from replayer.search.written_line import WrittenLine, find_line
 from replayer.tape.tape import Tape

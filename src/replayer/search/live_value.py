@@ -8,16 +8,19 @@ import inspect
 import re
 import types
 from collections import deque
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from replayer.search.member import MemberValue
+from replayer.search.names.printed_keys import index_of, key_in
+from replayer.search.names.value_names import NameStep, ValueName
 from replayer.search.state_values import together
-from replayer.search.value_names import ValueName
 from replayer.search.watched_value import ABSENT
 
 LAYERS_MAX = 20  # Wrappers of an environment that are searched for the object that holds a value.
+_NAMED = ("name", "attribute")  # Steps to attributes of an object.
 _BASES: tuple[type, ...] = (str, bytes, int, float, complex)
 _BY_REPR = (range, slice, re.Pattern, np.dtype)
 _SIMPLE = {"RESUME", "LOAD_FAST", "LOAD_FAST_BORROW", "LOAD_ATTR", "RETURN_VALUE", "CACHE", "NOT_TAKEN"}
@@ -44,17 +47,33 @@ def ways_to(subject: Any, name: ValueName) -> list[tuple[Any, ValueName]]:
     return ways
 
 
-def live_value(root: Any, name: ValueName, row: tuple[int, ...]) -> Any:
-    """The value at a path of an object; ABSENT if there is none."""
+def live_value(root: Any, name: ValueName, row: tuple[int, ...], keys: dict[NameStep, Any] | None = None) -> Any:
+    """The value at a path of an object; ABSENT if there is none. keys: of printed texts that were found before."""
     value = root
     try:
         for step in name.steps:
-            value = value[step.value] if step.kind in ("key", "index") else getattr(value, str(step.value))
+            value = getattr(value, str(step.value)) if step.kind in _NAMED else part_at(value, step, keys)
         if row:
             value = value[row] if hasattr(value, "dtype") else value[row[0]]
     except (AttributeError, LookupError, TypeError):
         return ABSENT
     return as_recorded(value)
+
+
+def part_at(holder: Any, step: NameStep, keys: dict[NameStep, Any] | None = None) -> Any:
+    """The item of a list, a dict or an array at a step. Raises LookupError or TypeError if there is none."""
+    if step.kind != "printed":
+        return holder[step.value]
+    text = str(step.value)
+    if not isinstance(holder, Mapping):
+        index = index_of(text)
+        if index is None:
+            raise LookupError(text)
+        return holder[index]
+    keys = {} if keys is None else keys
+    if step not in keys or keys[step] not in holder:
+        keys[step] = key_in(holder, text)
+    return holder[keys[step]]
 
 
 def as_recorded(value: Any) -> Any:
@@ -85,11 +104,11 @@ def property_text(subject: Any, name: ValueName) -> str | None:
         holder = root
         try:
             for step in path:
-                holder = holder[step.value] if step.kind in ("key", "index") else vars(holder)[str(step.value)]
+                holder = vars(holder)[str(step.value)] if step.kind in _NAMED else part_at(holder, step)
         except (LookupError, TypeError):
             continue
         found = inspect.getattr_static(type(holder), str(last.value), None)
-        if last.kind not in ("key", "index") and isinstance(found, property):
+        if last.kind in _NAMED and isinstance(found, property):
             behind = _returned_by(found)
             before = str(name)[: len(str(name)) - len(str(last))]
             shown = f"{before}.{behind}" if before else behind

@@ -19,18 +19,15 @@ from replayer.search.expressions import Expression, parse_expression
 from replayer.search.live_value import layers_of, property_text
 from replayer.search.lookup.lookup import TapeLookup
 from replayer.search.member import FindClass, loaded_classes
+from replayer.search.names.value_names import ValueName
+from replayer.search.neighbours import Neighbours, neighbours_of, no_such_value, unknown_name
 from replayer.search.search_errors import ExpressionError, OtherKindError, UndefinedError
 from replayer.search.state_values import (
-    Neighbours,
     StateValues,
     figure_of,
     is_telemetry,
     is_tick,
-    neighbours_of,
-    no_such_value,
-    unknown_name,
 )
-from replayer.search.value_names import ValueName
 from replayer.tape.fields import GRAPH_MARK
 from replayer.tape.tape import Tape
 from sim.kernel.simulation import subject_of

@@ -5,27 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import attrs
 import numpy as np
 
 from replayer.desync.object_diff import MALFORMED, objects_in
 from replayer.search.exact_values import EachValue, element
 from replayer.search.member import FindClass, MemberValue
+from replayer.search.names.printed_keys import index_of, is_printed_as
+from replayer.search.names.value_names import NameStep, ValueName
 from replayer.search.search_errors import ExpressionError, UndefinedError
 from replayer.search.standard_values import NUMBERS, is_standard
-from replayer.search.value_names import NameStep, ValueName
 from replayer.tape.fields import GRAPH_MARK, shown_slots
-from replayer.value_text import plain_text
 from sim.kernel.schema import Blob
 from sim.kernel.state import Snapshot, State
-from sim.near_names import did_you_mean
 
 if TYPE_CHECKING:
     from sim.adapters.object_view.object_tree import ObjectTree
     from sim.adapters.object_view.shown_values import Composite, ShownPart
 
 TICK, TELEMETRY = "tick", "telemetry"
-NAMES_SHOWN = 12  # In a message.
 
 
 class StateValues:
@@ -119,25 +116,23 @@ def figure_of(name: ValueName) -> str:
     return ".".join(str(step.value) for step in name.steps[1:])
 
 
-def unknown_name(name: ValueName, known: list[str]) -> str:
-    """A line about a name that no state has, with those that are near it."""
-    first, rest = str(name.steps[0]), "".join(map(str, name.steps[1:]))
-    near = did_you_mean(str(name), known)
-    if not near and rest and first not in known:
-        near = did_you_mean(first, known, after=rest)
-    if near:
-        return f"there is no {str(name)!r}{near}"
-    shown = ", ".join(known[:NAMES_SHOWN]) + (", …" if len(known) > NAMES_SHOWN else "")
-    return f"there is no {str(name)!r}; there are {shown}" if known else f"there is no {str(name)!r}"
-
-
 def _place(step: NameStep, name: ValueName) -> Any:
     match step.kind:
         case "every":
             return slice(None)
         case "index":
             return step.value
+        case "printed":
+            return _index(step)
     raise UndefinedError(f"there is no {str(name)!r}")
+
+
+def _index(step: NameStep) -> tuple[int, ...]:
+    """The indices of ``[(0, 1)]`` in an array. Raises ExpressionError for a key that is none."""
+    index = index_of(str(step.value))
+    if index is None:
+        raise ExpressionError(f"{step} is no index of an array: expected a whole number, a slice or a condition")
+    return index
 
 
 # --- objects
@@ -249,19 +244,28 @@ def _entry(opened: Composite, step: NameStep) -> Any:
         if not -len(opened.entries) <= index < len(opened.entries):
             raise UndefinedError(f"there is nothing at index {index}")
         return opened.entries[index].value
+    found = step_in(opened.entries, step)
+    if found is None:
+        raise UndefinedError(f"there is no {step} in it")
+    return found.value
+
+
+def step_in(entries: Sequence[ShownPart], step: NameStep) -> ShownPart | None:
+    """The part of an object or a dict at a step, by the text of the step; None if there is none."""
     wanted = str(step)
-    for entry in opened.entries:
-        if entry.step == wanted:
-            return entry.value
-    raise UndefinedError(f"there is no {wanted} in it")
+    found = next((one for one in entries if one.step == wanted), None)
+    if found is None and step.kind == "printed":
+        found = next((one for one in entries if is_printed_as(one.step, str(step.value))), None)
+    return found
 
 
 def _element_below(array: np.ndarray[Any, Any], steps: tuple[NameStep, ...]) -> Any:
     value: Any = array
     for step in steps:
-        if step.kind not in ("every", "index"):
+        if step.kind not in ("every", "index", "printed"):
             raise UndefinedError(f"an array has no {step}")
-        value = element(value, slice(None) if step.kind == "every" else step.value)
+        place = slice(None) if step.kind == "every" else _index(step) if step.kind == "printed" else step.value
+        value = element(value, place)
     return value
 
 
@@ -279,105 +283,3 @@ def together(values: list[Any]) -> Any:
 def _each(values: list[Any]) -> Any:
     found = together(values)
     return EachValue(found) if isinstance(found, list) else found
-
-
-# --- what is next to a value that does not exist
-
-
-@attrs.frozen
-class Neighbours:
-    """What the deepest part of a path holds that a state has.
-
-    Attributes:
-        tick: of the state.
-        path: that part: ``units[2]`` for ``units[2].helth``.
-        steps: of what it holds, as they are written below it: ``.health``, ``['red']``.
-        wrong, rest: the step that it lacks, and those after it.
-        item_count: of a list that is too short; it has no other names to tell.
-    """
-
-    tick: int
-    path: str
-    steps: tuple[str, ...]
-    wrong: str
-    rest: str
-    item_count: int | None = None
-
-    def hint(self) -> str:
-        """The end of a message about the path."""
-        if self.item_count is not None:
-            items = "no items" if not self.item_count else f"{self.item_count:,} item{'s' * (self.item_count > 1)}"
-            return f"; {self.path} has {items} at tick {self.tick:,}"
-        if not self.steps:
-            return f"; {self.path} has no parts"
-        for opening, closing in ((".", ""), ("['", "']")):  # They are compared without what stands around them.
-            if self.wrong.startswith(opening):
-                alike = [
-                    step.removeprefix(opening).removesuffix(closing) for step in self.steps if step[0] == opening[0]
-                ]
-                wrong = self.wrong.removeprefix(opening).removesuffix(closing)
-                near = did_you_mean(wrong, alike, before=f"{self.path}{opening}", after=f"{closing}{self.rest}")
-                if near:
-                    return near
-        shown = ", ".join(plain_text(step.removeprefix(".")) for step in self.steps[:NAMES_SHOWN])
-        return f"; {self.path} has {shown}{', …' if len(self.steps) > NAMES_SHOWN else ''}"
-
-
-def neighbours_of(tree: ObjectTree | None, tick: int, name: ValueName) -> Neighbours | None:
-    """Return what the deepest part of a name holds; None if not even its first part exists, or it holds nothing.
-
-    ``units[:]`` stands for the first item, and so does an index after the end of a list where more steps follow.
-    """
-    if tree is None:
-        return None
-    steps = list(name.steps)
-    if len(steps) > 1 and f"{steps[0]}." == tree.prefix:
-        steps = steps[1:]
-    first = _first_entry(tree, steps)
-    if first is None:
-        return None
-    at, entry = first
-    short: Neighbours | None = None
-    while at < len(steps):
-        path = "".join(map(str, steps[:at])).removeprefix(".")
-        opened = opened_value(entry.value)
-        if isinstance(opened, np.ndarray):
-            return None  # It has elements, and no names.
-        step, rest = steps[at], "".join(map(str, steps[at + 1 :]))
-        if opened is None:
-            return Neighbours(tick, path, (), str(step), rest)
-        entries = opened.entries
-        found = _entry_of(entries, step)
-        if found is None and opened.is_list and not opened.is_dict:
-            short = short or Neighbours(tick, path, (), str(step), rest, len(entries))
-            found = entries[0] if entries and step.kind == "index" else None
-            if found is None:
-                return short
-        if found is None:
-            return Neighbours(tick, path, tuple(one.step for one in entries), str(step), rest)
-        entry, at = found, at + 1
-    return short
-
-
-def _first_entry(tree: ObjectTree, steps: Sequence[NameStep]) -> tuple[int, ShownPart] | None:
-    """The outermost value that the steps begin with, and the number of its steps."""
-    texts = list(map(str, steps))
-    for length in range(len(texts), 0, -1):
-        joined = "".join(texts[:length]).removeprefix(".")
-        for entry in tree.entries:
-            if entry.step == joined:
-                return length, entry
-    return None
-
-
-def _entry_of(entries: Sequence[ShownPart], step: NameStep) -> ShownPart | None:
-    if step.kind == "every":
-        return entries[0] if entries else None
-    if step.kind == "index" and int(step.value) < 0:
-        return entries[int(step.value)] if -int(step.value) <= len(entries) else None
-    return next((one for one in entries if one.step == str(step)), None)
-
-
-def no_such_value(name: ValueName, known: list[str], neighbours: Neighbours | None) -> str:
-    """A line about a name that no state has. known: the outermost names."""
-    return f"there is no {str(name)!r}{neighbours.hint()}" if neighbours is not None else unknown_name(name, known)

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
+from replayer.search.names.printed_keys import key_text
+from replayer.search.names.value_names import NameStep, ValueName
+from replayer.search.neighbours import neighbours_of
 from replayer.search.search_errors import ExpressionError, UndefinedError
-from replayer.search.state_values import StateValues, neighbours_of
-from replayer.search.value_names import NameStep, ValueName
+from replayer.search.state_values import StateValues
 from replayer.value_text import plain_text
 from sim.kernel.state import Snapshot, State
 from sim.near_names import did_you_mean
@@ -139,12 +141,14 @@ def parse_name(text: str) -> ValueName:
                 steps.append(NameStep(name, "attribute"))
             case ast.Subscript(value=inner, slice=ast.Constant(value=str() as key)):
                 steps.append(NameStep(key, "key"))
-            case ast.Subscript(value=inner, slice=ast.Constant(value=int() as index)):
+            case ast.Subscript(value=inner, slice=ast.Constant(value=int() as index)) if type(index) is int:
                 steps.append(NameStep(index, "index"))
             case ast.Subscript(
                 value=inner, slice=ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() as index))
             ):
                 steps.append(NameStep(-index, "index"))
+            case ast.Subscript(value=inner, slice=key) if (printed := key_text(key)) is not None:
+                steps.append(NameStep(printed, "printed"))
             case _:
                 raise ExpressionError(f"{text[:60]!r} is not the name of a value")
         node = inner

@@ -139,5 +139,5 @@ def _reader(simulation: Simulation, tick: int, watched: AskedValue) -> Any:
         return None
     for root, name in ways_to(subject, watched.name):
         if live_value(root, name, watched.row) is not ABSENT or hasattr(root, str(name.steps[0].value)):
-            return lambda root=root, name=name: live_value(root, name, watched.row)
+            return partial(live_value, root, name, watched.row, {})
     return None

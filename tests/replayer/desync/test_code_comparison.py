@@ -18,6 +18,7 @@ from recorder.ambient.outside.loaded_code import KEY, code_note, compare_code, d
 from recorder.ambient.outside.outside_note import KEY as OUTSIDE
 from replayer import Tape
 from replayer.desync.code_comparison import CODE, compared_code, versions_not_tested
+from replayer.report.report_text import print_report
 from replayer.timeline.verify import verify_tape
 from sim.scenario.scenario_file import load_scenario
 from sim.worlds.meadow import Meadow
@@ -304,6 +305,20 @@ def test_verify_names_what_changed_and_does_not_blame_it(load_shop: Load, tmp_pa
     other = "values other than when the recording began, or new: rate (code_of_its_helpers.py:1)"
     assert (found.suspicious, found.found) == (None, f"{equal}; {other}; {NOT_TESTED}")
     assert versions_not_tested(found) == "other versions of libraries"
+
+
+def test_the_next_command_takes_the_earlier_code_where_a_change_is_named(
+    load_shop: Load, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without it explain cannot tell what the change does. Where no code differs, it is not offered."""
+    recorded(load_shop(SECRET), tmp_path / "run.tape")
+    for text, is_offered in ((SECRET.replace("self.days += 1", "self.days += 2"), True), (SECRET, False)):
+        load_shop(text).SECRET[0] = 2
+        world = sys.modules[NAME].Shop
+        print_report(tmp_path / "run.tape", verify_tape(tmp_path / "run.tape", world), "shop:Shop")
+        [line] = [line for line in capsys.readouterr().out.splitlines() if line.startswith("next: ")]
+        assert "--sim shop:Shop" in line
+        assert ("--sim shop:Shop --code FOLDER  # FOLDER: the code as it was recorded" in line) is is_offered
 
 
 def test_equal_code_is_ruled_out(load_shop: Load, tmp_path: Path) -> None:

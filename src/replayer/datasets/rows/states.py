@@ -30,9 +30,7 @@ def chosen_slots(layout: Layout, names: Sequence[str], tick: int | None = None) 
         if unknown is not None:
             shown = ", ".join(slot.name for slot in shown_slots(layout))
             if GRAPH_MARK in layout.slots:
-                shown = (
-                    f"{shown or 'none'} (what is inside lists, dicts and objects is read by an observation, --observe)"
-                )
+                shown = f"{shown or 'none'} (what is inside lists, dicts and objects is read by your own functions, --agent-observation)"
             shown = shown or ", ".join(known)
             if tick is None:
                 raise ExtractionError(f"there is no field {unknown}; fields: {shown}{did_you_mean(unknown, known)}")

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from replayer.search.lookup.zone import Zone, zone_of
+from replayer.search.names.value_names import EVERY, ValueName
 from replayer.search.search_errors import ExpressionError, UndefinedError
 from replayer.search.state_values import StateValues, opened_value
-from replayer.search.value_names import EVERY, ValueName
 from replayer.search.watched_value import ABSENT, AskedValue, are_same, parse_name
 from sim.kernel.state import State
 

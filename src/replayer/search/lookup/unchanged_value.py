@@ -8,7 +8,8 @@ import attrs
 import numpy as np
 
 from replayer.search.lookup.interval_facts import ChangedRows, Rows
-from replayer.search.value_names import ValueName
+from replayer.search.names.printed_keys import index_of
+from replayer.search.names.value_names import ValueName
 from sim.kernel.schema import COUNTS_FIELD, Blob, Layout, Slot
 
 OBJECTS_MARK = "graph.groups"  # The blob that the states of recorded objects have: paths are not fields there.
@@ -27,6 +28,12 @@ def field_slot(layout: Layout, name: ValueName) -> tuple[Slot, tuple[int, ...]] 
         if field in layout.slots and field not in blobs and field != COUNTS_FIELD:
             indices = list[int]()
             for step in name.steps[length:]:
+                if step.kind == "printed":
+                    index = index_of(str(step.value))
+                    if index is None:
+                        return None
+                    indices.extend(index)
+                    continue
                 if step.kind not in ("index", "every"):
                     return None
                 if step.kind == "every":

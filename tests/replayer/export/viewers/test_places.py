@@ -38,7 +38,9 @@ class Flock:
         self.places += 1
 
 
-def test_places_are_not_drawn_as_a_map(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_places_are_not_drawn_as_a_map(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """By replay plot --tick, and as MCAP."""
     from mcap.reader import make_reader
 
@@ -47,7 +49,14 @@ def test_places_are_not_drawn_as_a_map(tmp_path: Path, capsys: pytest.CaptureFix
     tape, sim = str(tmp_path / "flock.tape"), ("--sim", f"{__name__}:Flock")
     words = ["plot", tape, "--tick", "1", "-o", str(tmp_path / "a.png"), *sim]
     assert run_app(replayer.commands.main.load(words), words) == 2
-    assert "no layers to draw as maps" in capsys.readouterr().err
+    assert "no layers to draw as maps: a method layers() of the simulation" in capsys.readouterr().err
+    words_of_render = ["render", tape, "--ticks", "1", "-o", str(tmp_path / "b.png"), *sim]
+    assert run_app(replayer.commands.main.load(words_of_render), words_of_render) == 2
+    assert "layers() maps and points() places on them (docs/view.md)" in capsys.readouterr().err
+    monkeypatch.setattr(Flock, "layers", lambda flock: {"grid": flock.places[:20].reshape(5, 8)}, raising=False)
+    for command in (words, words_of_render):  # The method is new: the tape stays as it is.
+        assert run_app(replayer.commands.main.load(command), command) == 0
+    monkeypatch.undo()
     words = ["export", tape, "-o", str(tmp_path / "a.mcap"), *sim]
     assert run_app(replayer.commands.main.load(words), words) == 0
     with (tmp_path / "a.mcap").open("rb") as file:

@@ -12,12 +12,12 @@ class NameStep:
     """One step of a name.
 
     Attributes:
-        value: the name, the attribute, the key of a dict or the index.
-        kind: which of these it is; "every" stands for all items of a list: ``units[:].hp``.
+        value: the name, the attribute, the key of a dict or the index; of any other key the text that is printed of it.
+        kind: which of these it is; "printed" is the key of a text, see printed_keys; "every" stands for all items of a list: ``units[:].hp``.
     """
 
     value: str | int
-    kind: Literal["name", "attribute", "key", "index", "every"]
+    kind: Literal["name", "attribute", "key", "index", "printed", "every"]
 
     def __str__(self) -> str:
         match self.kind:
@@ -27,6 +27,8 @@ class NameStep:
                 return f".{self.value}"
             case "every":
                 return "[:]"
+            case "printed":
+                return f"[{self.value}]"
         return f"[{self.value!r}]"
 
 
