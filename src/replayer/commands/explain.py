@@ -20,6 +20,7 @@ from recorder.visible_text import print_visible
 from replayer.commands.arguments import choose, factory_of, ready_tape
 from replayer.commands.explain_facts import cause_facts, explanation_facts
 from replayer.commands.explain_parties import OtherParty, OtherTape, ensure_two, explain_two
+from replayer.commands.explain_proofs import proof_lines
 from replayer.commands.first_line import FirstLine
 from replayer.commands.options import Json, Sim, TapePath
 from replayer.desync.code_comparison import code_lines, versions_not_tested
@@ -124,7 +125,7 @@ def explain(
     if as_json:
         print_json(explanation_facts(path, explanation))
     else:
-        first_line.print("\n".join(map(plain_text, _lines(path, explanation))))
+        first_line.print("\n".join(map(plain_text, [*_lines(path, explanation), *proof_lines(path, explanation, sim)])))
     status = STATUS_CODES[explanation.report.status] if explanation.report is not None else SAME
     return status if explanation.agrees else DIFFERS
 

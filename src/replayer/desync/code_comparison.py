@@ -20,6 +20,8 @@ from sim.kernel.simulation import subject_of
 CODE = "another version of the code"
 NAMED_MAX = 8  # Definitions in a sentence.
 _EQUAL = "compared and equal"
+_CHANGED, _REMOVED = "changed since the recording, or new", "removed since the recording"
+_REPLACED = "replaced while the run was recorded"
 _NOT_TESTED = "not tested whether that makes the difference"
 
 
@@ -54,9 +56,9 @@ def compared_code(tape: Tape, factory: Factory | None) -> TestedCause | None:
 
 def _told(found: dict[str, Any], outside: OutsideNote, *, is_known: bool) -> TestedCause:
     if found["different"]:
-        texts = [f"changed since the recording, or new: {_names(found['different'])}"]
+        texts = [f"{_CHANGED}: {_names(found['different'])}"]
     elif found["gone"]:
-        texts = [f"removed since the recording: {counted(found['gone'], 'function')}, of which the tape has no names"]
+        texts = [f"{_REMOVED}: {counted(found['gone'], 'function')}, of which the tape has no names"]
     else:
         count = 0 if found["values"] else found["compared_values"]
         and_values = f" and {counted(count, 'value')}" if count else ""
@@ -64,7 +66,7 @@ def _told(found: dict[str, Any], outside: OutsideNote, *, is_known: bool) -> Tes
     if found["values"]:
         texts.append(f"values other than when the recording began, or new: {_names(found['values'])}")
     if outside.replaced:
-        texts.append(f"replaced while the run was recorded: {', '.join(map(_replaced_text, outside.replaced))}")
+        texts.append(f"{_REPLACED}: {', '.join(map(_replaced_text, outside.replaced))}")
     if len(texts) > 1 or found["different"] or found["gone"]:
         return TestedCause(CODE, "; ".join([*texts, _NOT_TESTED]), suspicious=None)
     if not is_known:
@@ -87,6 +89,11 @@ def _names(places: list[str]) -> str:
 def code_lines(code: TestedCause | None) -> list[str]:
     """What replay explain prints of the result of compared_code."""
     return [] if code is None else [f"  the code: {code.found}"]
+
+
+def names_a_change(code: TestedCause | None) -> bool:
+    """Return True if functions or constants are known to be others than at some tick of the recording. code: the result of compared_code."""
+    return code is not None and any(f"{words}: " in code.found for words in (_CHANGED, _REMOVED, _REPLACED))
 
 
 def versions_not_tested(code: TestedCause | None) -> str:
