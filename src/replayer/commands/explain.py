@@ -272,7 +272,7 @@ def _cause_lines(cause: Cause, proved: Sequence[DifferingSetting] = (), *, refut
         lines += _place_lines(cause.other_place, "B")
     if cause.read_at is not None:
         lines += ["  the step reads it first in", *_place_lines(cause.read_at, None)]
-    if cause.value is not None:
+    if cause.value is not None and not cause.is_of_branches:
         lines += _value_lines(cause.value, elements=_ELEMENTS_SHOWN, where=after_it(cause))
     for value in cause.orders:
         lines += _order_lines(value)

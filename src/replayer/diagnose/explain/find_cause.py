@@ -296,8 +296,6 @@ class _BackwardSearch(ReadNames):
             kind = "branch"
         elif orders:
             kind = "order"
-        if kind in ("outside", "version") and not self._is_one_statement(item, settled):
-            value = None  # It is of the branches, which run lines of their own up to where they meet: not of this line.
         statement = self._statement(item)
         if kind == "line" and (self._reads_held_objects(item) or not may_make_values(statement)):
             kind = "unseen"
@@ -313,6 +311,7 @@ class _BackwardSearch(ReadNames):
             orders if kind == "order" else [],
             read_at,
             saved_at=self._saved_at(outside) if kind == "outside" else None,
+            is_of_branches=kind in ("outside", "version") and not self._is_one_statement(item, settled),
         )
 
     def _is_one_version(self) -> bool:

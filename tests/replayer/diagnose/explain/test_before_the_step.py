@@ -21,6 +21,7 @@ import pytest
 import replayer.commands.main
 from recorder import Recorder
 from recorder.processes.fork_call import in_a_copy
+from replayer.commands.explain_facts import cause_facts
 from replayer.diagnose.explain.align import Alignment
 from replayer.diagnose.explain.cause import Cause
 from replayer.diagnose.explain.find_cause import find_cause
@@ -404,7 +405,8 @@ def test_a_value_is_shown_as_it_is_after_the_whole_statement() -> None:
 def test_a_value_that_only_the_branches_after_a_line_change_is_not_shown_as_one_of_the_line() -> None:
     """The total is equal whenever the line runs."""
     cause = cause_of("Gate")
-    assert (cause.kind, cause.place.line, cause.value) == ("outside", marked("Gate"), None)
+    assert (cause.kind, cause.place.line, cause.is_of_branches) == ("outside", marked("Gate"), True)
+    assert cause_facts(cause)["value"] is None
     assert after_it(cause) == "after this line: "  # A value that the line gives is not one that it reads.
     assert [(value.name, value.first, value.second) for value in cause.outside] == [("self.kept", "True", "False")]
 
