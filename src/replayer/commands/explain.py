@@ -20,6 +20,7 @@ from recorder.visible_text import print_visible
 from replayer.commands.arguments import choose, factory_of, ready_tape
 from replayer.commands.explain_facts import cause_facts, explanation_facts
 from replayer.commands.explain_parties import OtherParty, OtherTape, ensure_two, explain_two
+from replayer.commands.explain_proofs import proof_lines
 from replayer.commands.first_line import FirstLine
 from replayer.commands.options import Json, Sim, TapePath
 from replayer.desync.code_comparison import code_lines, versions_not_tested
@@ -36,7 +37,7 @@ from replayer.diagnose.explain.values.process_settings import DifferingSetting
 from replayer.diagnose.explain.variants import VariantOutcome
 from replayer.diagnose.investigation.investigate import investigate
 from replayer.report.before_step import before_step_lines, refuted_text
-from replayer.report.cause_text import cause_text, where_from
+from replayer.report.cause_text import after_it, at_this_line, cause_text, where_from
 from replayer.report.outside_lines import dependence_lines, outside_cause_line, outside_lines, unrepeated_lines
 from replayer.report.party_report import CauseTexts
 from replayer.status import STATUS_CODES
@@ -124,7 +125,7 @@ def explain(
     if as_json:
         print_json(explanation_facts(path, explanation))
     else:
-        first_line.print("\n".join(map(plain_text, _lines(path, explanation))))
+        first_line.print("\n".join(map(plain_text, [*_lines(path, explanation), *proof_lines(path, explanation, sim)])))
     status = STATUS_CODES[explanation.report.status] if explanation.report is not None else SAME
     return status if explanation.agrees else DIFFERS
 
@@ -169,7 +170,7 @@ def _lines(path: Location, explanation: Explanation) -> list[str]:
         proved = [one for one in explanation.settings if one.proved]
         outside = outside_cause_line(explanation)
         if outside is not None and explanation.cause is not None:
-            lines += [f"{outside}; {_at_this_line(explanation.cause)}", *_cause_lines(explanation.cause)[1:]]
+            lines += [f"{outside}; {at_this_line(explanation.cause)}", *_cause_lines(explanation.cause)[1:]]
         elif outside is not None:
             lines.append(outside)
         elif explanation.cause is not None:
@@ -259,16 +260,9 @@ def _field_lines(explanation: Explanation) -> list[str]:
     return [*lines, *(f"  {more}" for more in _more_fields(len(fields))), *_phase_lines(explanation)]
 
 
-def _at_this_line(cause: Cause) -> str:
-    """What is known of a line whose cause lies outside of it: of some, what they read was not all seen."""
-    return (
-        "the first value seen to differ is of this line" if cause.kind == "unseen" else "the two diverge at this line"
-    )
-
-
 def _cause_lines(cause: Cause, proved: Sequence[DifferingSetting] = (), *, refuted: str = "") -> list[str]:
     is_setting = proved and cause.kind in _NOT_THEMSELVES
-    text = f"{proved[0].sentence}; {_at_this_line(cause)}" if is_setting else cause_text(cause)
+    text = f"{proved[0].sentence}; {at_this_line(cause)}" if is_setting else cause_text(cause)
     is_known = not refuted and (cause.kind != "unseen" or is_setting)
     lines = [
         f"{'cause' if is_known else 'first difference'}: {text}{refuted}",
@@ -278,8 +272,8 @@ def _cause_lines(cause: Cause, proved: Sequence[DifferingSetting] = (), *, refut
         lines += _place_lines(cause.other_place, "B")
     if cause.read_at is not None:
         lines += ["  the step reads it first in", *_place_lines(cause.read_at, None)]
-    if cause.value is not None:
-        lines += _value_lines(cause.value, elements=_ELEMENTS_SHOWN)
+    if cause.value is not None and not cause.is_of_branches:
+        lines += _value_lines(cause.value, elements=_ELEMENTS_SHOWN, where=after_it(cause))
     for value in cause.orders:
         lines += _order_lines(value)
     for value in cause.outside:

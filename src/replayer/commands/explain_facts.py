@@ -86,7 +86,7 @@ def cause_facts(cause: Cause) -> dict[str, Any]:
         "other": _place_facts(cause.other_place) if cause.other_place is not None else None,
         "read_at": _place_facts(cause.read_at) if cause.read_at is not None else None,
         "loaded_at": _place_facts(cause.loaded_at) if cause.loaded_at is not None else None,
-        "value": _value_facts(cause.value) if cause.value is not None else None,
+        "value": _value_facts(cause.value) if cause.value is not None and not cause.is_of_branches else None,
         "outside": [_value_facts(value) for value in cause.outside],
         "orders": [_value_facts(value) for value in cause.orders],
         "way": [_place_facts(place) | {"changed": changed} for place, changed in cause.way],

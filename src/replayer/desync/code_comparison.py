@@ -20,8 +20,9 @@ from sim.kernel.simulation import subject_of
 CODE = "another version of the code"
 NAMED_MAX = 8  # Definitions in a sentence.
 _EQUAL = "compared and equal"
-_CHANGED, _GONE = "changed since the recording, or new: ", "removed since the recording: "
-_OTHER_VALUES = "values other than when the recording began, or new: "
+_CHANGED, _REMOVED = "changed since the recording, or new", "removed since the recording"
+_REPLACED = "replaced while the run was recorded"
+_OTHER_VALUES = "values other than when the recording began, or new"
 _NOT_TESTED = "not tested whether that makes the difference"
 
 
@@ -56,17 +57,17 @@ def compared_code(tape: Tape, factory: Factory | None) -> TestedCause | None:
 
 def _told(found: dict[str, Any], outside: OutsideNote, *, is_known: bool) -> TestedCause:
     if found["different"]:
-        texts = [f"{_CHANGED}{_names(found['different'])}"]
+        texts = [f"{_CHANGED}: {_names(found['different'])}"]
     elif found["gone"]:
-        texts = [f"{_GONE}{counted(found['gone'], 'function')}, of which the tape has no names"]
+        texts = [f"{_REMOVED}: {counted(found['gone'], 'function')}, of which the tape has no names"]
     else:
         count = 0 if found["values"] else found["compared_values"]
         and_values = f" and {counted(count, 'value')}" if count else ""
         texts = [f"{_EQUAL}: {counted(found['compared'], 'function')}{and_values} of the recorded class's modules"]
     if found["values"]:
-        texts.append(f"{_OTHER_VALUES}{_names(found['values'])}")
+        texts.append(f"{_OTHER_VALUES}: {_names(found['values'])}")
     if outside.replaced:
-        texts.append(f"replaced while the run was recorded: {', '.join(map(_replaced_text, outside.replaced))}")
+        texts.append(f"{_REPLACED}: {', '.join(map(_replaced_text, outside.replaced))}")
     if len(texts) > 1 or found["different"] or found["gone"]:
         return TestedCause(CODE, "; ".join([*texts, _NOT_TESTED]), suspicious=None)
     if not is_known:
@@ -91,10 +92,10 @@ def code_lines(code: TestedCause | None) -> list[str]:
     return [] if code is None else [f"  the code: {code.found}"]
 
 
-def names_a_change(tested: TestedCause) -> bool:
-    """Return True for a result of compared_code that names code which is not as it was recorded."""
-    parts = tested.found.split("; ") if tested.cause == CODE else []
-    return any(part.startswith((_CHANGED, _GONE, _OTHER_VALUES)) for part in parts)
+def names_a_change(code: TestedCause | None) -> bool:
+    """Return True if code or values of modules are known to be others than those of the recording. code: of compared_code."""
+    parts = code.found.split("; ") if code is not None and code.cause == CODE else []
+    return any(part.startswith((_CHANGED, _REMOVED, _REPLACED, _OTHER_VALUES)) for part in parts)
 
 
 def versions_not_tested(code: TestedCause | None) -> str:

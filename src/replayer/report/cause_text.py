@@ -24,6 +24,8 @@ _FIXED = {
     ),
 }
 
+_READS = ("outside", "version", "load", "inexact")  # Kinds of causes that are told as what the line reads.
+
 
 def cause_text(cause: Cause) -> str:
     """What is said of the line of a cause."""
@@ -51,6 +53,18 @@ def cause_text(cause: Cause) -> str:
         return "not known: this line of save() gives different values, and no line of the step was seen to make them"
     called = f", calling {', '.join(cause.calls)}" if cause.calls else ""
     return f"this line gives different values, and no difference was seen in those that it reads{called}"
+
+
+def at_this_line(cause: Cause) -> str:
+    """What is known of a line whose cause lies outside of it: of some, what they read was not all seen."""
+    return (
+        "the first value seen to differ is of this line" if cause.kind == "unseen" else "the two diverge at this line"
+    )
+
+
+def after_it(cause: Cause) -> str:
+    """Of a line that reads what differs: the value that it gives is not one of those that it reads."""
+    return "after this line: " if cause.kind in _READS else ""
 
 
 def where_from(cause: Cause) -> str:

@@ -292,13 +292,16 @@ def analysed_desync(tape: Tape, world: Factory | None, result: IntervalResult, *
     from replayer.desync.isolated_rerun import earlier_runs, lost_field, step_reads  # noqa: PLC0415
     from replayer.desync.tested_causes import with_causes  # noqa: PLC0415
 
+    code = (
+        compared_code(tape, world) if tests_causes else None
+    )  # Before a step runs, which may count or keep something.
+
     def find(cursor: Cursor, *_: Any) -> Finding:
         if not tests_causes:
             return find_desync(cursor, bad_tick, actual_hash, make_cursor)
         earlier = earlier_runs(make_cursor, bad_tick)
         finding = find_desync(cursor, bad_tick, actual_hash, make_cursor)
         lost = lost_field(make_cursor, bad_tick) if finding.note is None else None
-        code = compared_code(tape, world)
         return with_causes(finding, tape, earlier, step_reads(make_cursor, finding.tick, finding.before), lost, code)
 
     if make_cursor().state.layout.size_bytes > ISOLATED_BYTES_MAX:

@@ -321,6 +321,19 @@ def test_the_next_command_takes_the_earlier_code_where_a_change_is_named(
         assert ("--sim shop:Shop --code FOLDER  # FOLDER: the code as it was recorded" in line) is is_offered
 
 
+def test_a_value_that_the_replay_itself_changes_is_no_difference(load_shop: Load, tmp_path: Path) -> None:
+    """A counter of calls, which begins again in each process: it is compared as it was before the replay."""
+    counting = SHOP.replace("LIMIT = 100", "LIMIT = 100\ncalls = 0", 1).replace(
+        '"""Earn."""', '"""Earn."""\n        global calls\n        calls += 1'
+    )
+    recorded(load_shop(counting), tmp_path / "run.tape")
+    changed = load_shop(counting.replace("self.days += 1", "self.days += 2"))
+    found = said_of_code(tmp_path / "run.tape", changed.Shop)
+    assert found.found == (
+        "changed since the recording, or new: Shop.step (code_of_a_shop.py:22); not tested whether that makes the difference"
+    )
+
+
 def test_equal_code_is_ruled_out(load_shop: Load, tmp_path: Path) -> None:
     """The difference is of something that is no plain value of a module."""
     recorded(load_shop(SECRET), tmp_path / "run.tape")

@@ -82,6 +82,8 @@ class Cause:
         read_at: of a "load", "inexact" or "edited" whose place is elsewhere: the line of the step that reads it.
         loaded_at: of what is "outside": the line of load() that gave B its value; None if load() gave it none.
         saved_at: of what is "outside": the line of save() that reads it; None if none was seen to.
+        is_of_branches: True if the value differs only after the branches that the two take after a line that reads what
+            differs, and is not one of the line.
         way: the lines from this one to the state, each with the value that it changed; the last is in the state.
     """
 
@@ -97,6 +99,7 @@ class Cause:
     read_at: SourceLocation | None = None
     loaded_at: SourceLocation | None = None
     saved_at: SourceLocation | None = None
+    is_of_branches: bool = False
 
     @property
     def reads_outside(self) -> bool:

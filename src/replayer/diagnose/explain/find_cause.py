@@ -311,6 +311,7 @@ class _BackwardSearch(ReadNames):
             orders if kind == "order" else [],
             read_at,
             saved_at=self._saved_at(outside) if kind == "outside" else None,
+            is_of_branches=kind in ("outside", "version") and not self._is_one_statement(item, settled),
         )
 
     def _is_one_version(self) -> bool:

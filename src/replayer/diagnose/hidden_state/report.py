@@ -137,6 +137,8 @@ class SyncReport:
         findings: one for each way in which the first bad period diverged; empty if none did.
         moves: names of values that changed outside the state without an observed effect.
         notes: limits of the test.
+        orders: names of sets, dicts and lists of the state that had another order after a restore, without an observed
+            effect.
     """
 
     tick_count: int
@@ -144,6 +146,7 @@ class SyncReport:
     findings: list[SyncFinding]
     moves: list[str]
     notes: list[str]
+    orders: list[str] = attrs.field(factory=list)
 
     @property
     def ok(self) -> bool:
@@ -187,6 +190,7 @@ def report_lines(name: str, report: SyncReport, *, verbose: bool = False) -> lis
     lines += [f"  note: {note}" for note in report.notes]
     if verbose:
         lines += [f"  changes outside the state, no effect observed: {name}" for name in report.moves]
+        lines += [f"  another order after a restore, no effect observed: {name}" for name in report.orders]
     return [plain_text(line) for line in lines]
 
 
@@ -273,5 +277,6 @@ def report_facts(report: SyncReport) -> dict[str, Any]:
             for finding in report.findings
         ],
         "moves": report.moves,
+        "orders": report.orders,
         "notes": report.notes,
     }

@@ -150,6 +150,7 @@ def _start(number: int, period_ticks: int) -> int:
 
 
 _ATTRIBUTE = "attribute"
+_ORDER_OF = "order of "  # At the beginning of a kind: the members are as they were.
 
 
 class _Run:
@@ -198,15 +199,17 @@ class _Run:
             notes.append("a second instance does not start like the live one: making it depends on something else")
         if not self._trials.is_watching:
             notes.append(_DISTURBED)
+        unnoticed = {
+            name: kind
+            for name, (kind, _) in self._unrestored.items()
+            if name not in suspected and (name in self._moves or kind == "alias")
+        }
         return SyncReport(
             tick_count=self.tick,
             restore_count=self._restores,
             findings=sorted(self._findings, key=lambda finding: finding.tick),
-            moves=[
-                name
-                for name, (kind, _) in self._unrestored.items()
-                if name not in suspected and (name in self._moves or kind == "alias")
-            ],
+            moves=[name for name, kind in unnoticed.items() if not kind.startswith(_ORDER_OF)],
+            orders=[name for name, kind in unnoticed.items() if kind.startswith(_ORDER_OF)],
             notes=notes,
         )
 

@@ -11,9 +11,12 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+import attrs
+
 from recorder.errors import RecordingError
 from recorder.factory_spec import Factory, load_factory
 from recorder.processes.interpreter import answer_alone_on_stdout, begin_as_python
+from replayer.diagnose.hidden_state.report import SyncReport
 from replayer.diagnose.hidden_state.sync_test import SyncTest
 from replayer.playback.make_simulation import make_simulation
 from replayer.tape.tape import Tape
@@ -55,7 +58,15 @@ def _checked(path: str, sim: str, limit_s: float) -> dict[str, Any]:
     return {
         "ticks": report.tick_count,
         "restores": report.restore_count,
-        "findings": [str(finding).partition("\n")[0] for finding in report.findings],
+        "findings": [_found(attrs.evolve(report, findings=[finding])) for finding in report.findings],
+    }
+
+
+def _found(report: SyncReport) -> dict[str, Any]:
+    """Of a report with one finding."""
+    return {
+        "tick": report.first_bad,
+        "text": str(report.findings[0]).partition("\n")[0],
         "suspects": list(map(str, report.suspects)),
         "is_known": report.is_known,
     }

@@ -113,6 +113,20 @@ def _environments_tested(explanation: Explanation, environments: list[Variant]) 
     return TestedCause(ENVIRONMENTS, found, suspicious=False if same else None)
 
 
+def hidden_found(findings: list[dict[str, Any]], tick: int) -> TestedCause:
+    """What the search found, as its process tells it: what shows later than the tick that is explained says nothing of it."""
+    before = [one for one in findings if one["tick"] <= tick]
+    told = before or findings
+    suspects = "; ".join(list(dict.fromkeys(name for one in told for name in one["suspects"]))[:SUSPECTS_SHOWN])
+    found = "; ".join(one["text"] for one in told) + (f"; suspects: {suspects}" if suspects else "")
+    if not before:
+        found = f"none was seen up to tick {tick:,}; later than this tick: {found}"
+        return TestedCause(HIDDEN, found, suspicious=None)
+    if not any(one["is_known"] for one in told):
+        return TestedCause(HIDDEN, f"{found}; the cause of that is not known", suspicious=None)
+    return TestedCause(HIDDEN, found, suspicious=True)
+
+
 class _Check:
     """The search for hidden state in a process of its own; a context manager that ends it."""
 
@@ -147,11 +161,7 @@ class _Check:
             found = f"{ticks} from the start, {restores} into fresh and used instances: none was seen"
             # A run that ends before the tick says nothing about what its step reads.
             return TestedCause(HIDDEN, found, suspicious=False if facts["ticks"] >= tick else None)
-        suspects = "; ".join(facts["suspects"][:SUSPECTS_SHOWN])
-        found = "; ".join(facts["findings"]) + (f"; suspects: {suspects}" if suspects else "")
-        if not facts["is_known"]:
-            return TestedCause(HIDDEN, f"{found}; the cause of that is not known", suspicious=None)
-        return TestedCause(HIDDEN, found, suspicious=True)
+        return hidden_found(facts["findings"], tick)
 
     def __enter__(self) -> Self:
         return self

@@ -21,6 +21,7 @@ import pytest
 import replayer.commands.main
 from recorder import Recorder
 from recorder.processes.fork_call import in_a_copy
+from replayer.commands.explain_facts import cause_facts
 from replayer.diagnose.explain.align import Alignment
 from replayer.diagnose.explain.cause import Cause
 from replayer.diagnose.explain.find_cause import find_cause
@@ -32,6 +33,7 @@ from replayer.diagnose.explain.values.process_settings import (
     set_process_settings,
 )
 from replayer.diagnose.explain.values.reloaded import not_given_back
+from replayer.report.cause_text import after_it
 from sim.kernel.simulation import Simulation, as_simulation, restore
 
 from oracle.command_lines import run
@@ -168,6 +170,24 @@ class Toll(Saved):
         self.turn += 1
         self.rate += self.turn
         self.total += self.toll(5)  # HERE
+
+
+class Gate(Saved):
+    """What it kept decides about the branch; only the branches write the total."""
+
+    def __init__(self):
+        self.total, self.turn, self.kept = 0, 0, False
+
+    def save(self):
+        return {name: np.array(value) for name, value in vars(self).items() if name != "kept"}
+
+    def step(self, inputs):
+        self.turn += 1
+        if self.kept:  # HERE
+            self.total += 2
+        else:
+            self.total += 9
+        self.kept = True
 
 
 class Clock(Saved):
@@ -380,6 +400,15 @@ def test_a_value_is_shown_as_it_is_after_the_whole_statement() -> None:
     assert cause.value is not None
     assert (cause.place.line, cause.value.name) == (marked("Toll"), "self.total")
     assert (cause.value.first, cause.value.second) == (str(15 + 15), str(15 + 25))
+
+
+def test_a_value_that_only_the_branches_after_a_line_change_is_not_shown_as_one_of_the_line() -> None:
+    """The total is equal whenever the line runs."""
+    cause = cause_of("Gate")
+    assert (cause.kind, cause.place.line, cause.is_of_branches) == ("outside", marked("Gate"), True)
+    assert cause_facts(cause)["value"] is None
+    assert after_it(cause) == "after this line: "  # A value that the line gives is not one that it reads.
+    assert [(value.name, value.first, value.second) for value in cause.outside] == [("self.kept", "True", "False")]
 
 
 @pytest.mark.seldom(0.15)

@@ -16,8 +16,9 @@ import pytest
 
 from recorder import SimulationFailedError
 from replayer import SyncTest
-from replayer.diagnose.hidden_state.report import SyncReport
+from replayer.diagnose.hidden_state.report import SyncReport, report_lines
 from replayer.playback.make_simulation import UnfitSimulationError
+from sim.adapters import adapt
 from sim.kernel.simulation import as_simulation, restore
 from sim.scenario.scenario_file import load_scenario
 
@@ -183,6 +184,30 @@ def test_a_change_without_effect_is_a_move_and_not_a_finding() -> None:
         "HarmlessCounter.seconds",
         "module leaky_worlds: COUNTER",
     }
+
+
+class Harbour:
+    """Sets of texts, which collide: restored, most have another order. A step only asks what is in them."""
+
+    def __init__(self) -> None:
+        self.turn, self.score = 0, 0
+        self.seen: list[set[str]] = [set() for _ in range(20)]
+
+    def step(self, inputs: Any) -> None:  # noqa: ARG002
+        self.turn += 1
+        for number, one in enumerate(self.seen):
+            place = f"{number} {self.turn * 5 % 17}"
+            self.score += place in one
+            one.add(place)
+
+
+def test_an_order_without_effect_is_told_as_an_order() -> None:
+    """The members are in the state, and a restore brings them back: no value outside of it changes."""
+    report = SyncTest(lambda: adapt(Harbour()), ticks=24).run()
+
+    assert (report.ok, report.moves, report.orders) == (True, [], ["Harbour.seen"])
+    line = "  another order after a restore, no effect observed: Harbour.seen"
+    assert line in report_lines("Harbour", report, verbose=True)
 
 
 def test_the_first_bad_tick_is_the_one_that_brute_force_finds() -> None:

@@ -46,6 +46,27 @@ class AlignedLines:
             group.insert(0, place)
         return group
 
+    def _is_one_statement(self, item: int, end: int) -> bool:
+        """Return True if what only one of the two ran, from an item up to another one, is what its statement called."""
+        pair, statement = self._items[item], self._statement(item)
+        for later in self._items[item + 1 : end]:
+            for trace, number, own in (
+                (self._alignment.first, later.first, pair.first),
+                (self._alignment.second, later.second, pair.second),
+            ):
+                if number is None or own is None:
+                    continue
+                record, frame = (
+                    trace.records[number],
+                    trace.records[own].frame,
+                )  # Calls that are made later have higher numbers.
+                is_same = (
+                    record.frame == frame and self._alignment.source(record.path).statement(record.line) == statement
+                )
+                if record.frame < frame or (record.frame == frame and not is_same):
+                    return False
+        return True
+
     def _other_place(self, item: int) -> SourceLocation | None:
         """The line of the second version, if it differs from that of the first."""
         pair = self._items[item]
@@ -69,7 +90,7 @@ class AlignedLines:
         return self._value_of(self._shown(name, item), *digests)
 
     def _outside_value(self, name: str, item: int) -> DifferingValue | None:
-        """Hidden state as it was first read; as it was at an item, if it did not differ at the first reading."""
+        """Hidden state as it was first read; as it was before an item ran, if it did not differ at the first reading."""
         shown = self._shown(name, item)
         if name[0] == "f":  # An argument of the function, or of one around it.
             shown = f"{shown}, which the caller did not pass"
@@ -77,7 +98,7 @@ class AlignedLines:
         traces = ((self._alignment.first, first), (self._alignment.second, second))
         if first != second and all(digest is None or digest in trace.texts for trace, digest in traces):
             return attrs.evolve(self._value_of(shown, first, second), path=self._path_of(name))
-        value = self._value(name, item)
+        value = self._value(name, item - 1)
         return None if value is None else attrs.evolve(value, path=self._path_of(name))
 
     def _path_of(self, name: str) -> str:

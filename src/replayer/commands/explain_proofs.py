@@ -1,0 +1,36 @@
+"""The commands that can prove what replay explain names as changed, and could not test by itself."""
+
+from __future__ import annotations
+
+import shlex
+
+from recorder.ambient.outside.outside_read import VARIABLE
+from recorder.location.tape_location import Location
+from recorder.text import shown_path
+from replayer.desync.code_comparison import names_a_change
+from replayer.desync.outside_comparison import EQUAL
+from replayer.diagnose.explain.answer.explanation import Explanation
+from replayer.report.outside_lines import outside_cause_line
+
+
+def proof_lines(path: Location, explanation: Explanation, sim: str | None) -> list[str]:
+    """The commands, where all variants gave one state that is not the recorded one; none for what was varied already."""
+    between, is_known = explanation.between, outside_cause_line(explanation) is not None
+    if explanation.agrees or explanation.pair is not None or not explanation.ran or is_known:
+        return []
+    if between is not None and between.suspicious:
+        return []
+    options, variants = [], [outcome.variant for outcome in explanation.variants]
+    if names_a_change(explanation.code) and all(one.code is None for one in variants):
+        options.append("--code FOLDER  # with the code as it was when this tick was recorded, in FOLDER")
+    varied = {name for one in variants for name in one.environment}
+    options += [
+        f"--env {shlex.quote(name)}=VALUE  # with the value that it had when this tick was recorded"
+        for name in dict.fromkeys(
+            one.name for one in explanation.outside if one.kind == VARIABLE and one.result != EQUAL
+        )
+        if name not in varied
+    ]
+    named = f" --sim {shlex.quote(sim)}" if sim is not None else ""
+    command = f"replay explain {shlex.quote(shown_path(path))} --tick {explanation.tick}{named}"
+    return [f"{'      ' if number else 'next: '}{command} {one}" for number, one in enumerate(options)]
