@@ -23,7 +23,10 @@ def with_load(cause: Cause, lost: list[NotGivenBack], loaded: list[LoadedValue])
         return attrs.evolve(cause, loaded_at=at)
     others = [one for one in cause.outside if not _is_lost(one, lost)]
     if not others or all(line_of_attribute([one], loaded) is not None for one in others):
-        at = at or line_of_attribute(cause.outside, loaded) or next((line for one in lost for line in one.lines), None)
+        reads_lost = next((line for one in lost for line in one.lines), None)
+        of_attribute = line_of_attribute(cause.outside, loaded)
+        # Where all that differs is lost, the line that reads the saved field; else the one that sets the attribute.
+        at = at or (of_attribute or reads_lost if others else reads_lost or of_attribute)
         if at is None:
             return attrs.evolve(cause, kind="load", outside=others)
         return attrs.evolve(cause, kind="load", place=at, read_at=cause.place)
