@@ -367,6 +367,14 @@ def test_what_was_replaced_while_it_was_recorded_is_named(load_shop: Load, tmp_p
     assert versions_not_tested(found) == "other versions of libraries"
 
 
+def test_a_constant_that_steps_assign_is_not_replaced_from_outside(load_shop: Load, tmp_path: Path) -> None:
+    """A counter may have the name of a constant: a replay counts, too."""
+    counting = SHOP.replace('"""Earn."""', '"""Earn."""\n        global LIMIT\n        LIMIT += 1')
+    recorded(load_shop(counting), tmp_path / "run.tape", keyframe_interval_ticks=5)
+    with Tape(tmp_path / "run.tape") as tape:
+        assert tape.outcome == {"reason": "closed"}
+
+
 def test_code_that_was_edited_before_a_tape_was_resumed_is_named(load_shop: Load, tmp_path: Path) -> None:
     """The note is of the first session."""
     path = tmp_path / "run.tape"

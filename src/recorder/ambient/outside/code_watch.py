@@ -6,7 +6,10 @@ it cannot tell. The watch looks at keyframes and at the end; a look takes some 0
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import dis
+import functools
+import types
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +26,8 @@ from recorder.ambient.outside.loaded_code import KEY as CODE
 from recorder.ambient.outside.outside_note import KEY, REPLACED_MAX
 from recorder.ambient.roots import functions_in
 from sim.replaced_code import own_code
+
+_STORE_GLOBAL = dis.opmap["STORE_GLOBAL"]
 
 
 def watch_code(simulation: Any, meta: dict[str, Any], tick: int, earlier: Any = None) -> CodeWatch | None:
@@ -58,7 +63,8 @@ class CodeWatch:
         if compared is not None:  # The sessions before may have had other code.
             self._note(compared.different, self._last)
         watched = [_Watched(place) for place in places_of(simulation)]
-        self._watched = [one for one in watched if one.is_code][:DEFINITIONS_MAX]
+        written = {name for one in watched for name in one.globals_written()}  # By steps, as they will be in a replay.
+        self._watched = [one for one in watched if one.is_code and one.name not in written][:DEFINITIONS_MAX]
 
     def look(self, tick: int) -> None:
         """Note what was replaced since the last look, before the step to tick was over."""
@@ -96,11 +102,19 @@ class _Watched:
 
     Attributes:
         is_code: functions or a constant stand there.
+        name: the module, and the qualified name there.
     """
 
     def __init__(self, place: Place) -> None:
         self._place = place
+        self.name = place.module, place.name
         self._keep(place.value())
+
+    def globals_written(self) -> Iterator[tuple[str, str]]:
+        """The names of its module that its functions give values to."""
+        for function, code in self._functions:
+            for name in _stored_globals(code):
+                yield function.__module__, name
 
     def replaced_by(self) -> str | None:
         """How what stands there now is shown; None if it is as before, or was seen before."""
@@ -125,3 +139,16 @@ class _Watched:
             return f"{self._place.name} ({self._place.file})"
         code = own_code(self._functions[0][0])
         return f"{self._place.name} ({Path(code.co_filename).name}:{code.co_firstlineno})"
+
+
+@functools.lru_cache(maxsize=4096)  # A process may begin many recordings.
+def _stored_globals(code: types.CodeType) -> frozenset[str]:
+    """The names of global variables that a function and those inside of it assign."""
+    names, extended = set[str](), 0
+    for place in range(0, len(code.co_code), 2):
+        operation, argument = code.co_code[place], code.co_code[place + 1] | extended << 8
+        extended = argument if operation == dis.EXTENDED_ARG else 0
+        if operation == _STORE_GLOBAL:
+            names.add(code.co_names[argument])
+    inner = (one for one in code.co_consts if isinstance(one, types.CodeType))
+    return frozenset(names).union(*map(_stored_globals, inner))
