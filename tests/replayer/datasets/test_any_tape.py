@@ -311,5 +311,8 @@ def test_what_the_capture_keeps_for_itself_is_no_column(tmp_path: Path) -> None:
     extract([tmp_path / "run.tape"], tmp_path / "data", world=Words)
     table = Dataset(tmp_path / "data").table("states").to_arrow()
     assert table.drop_columns(["run"]).to_pydict() == {"tick": [0, 1, 2, 3], "Words.turn": [0, 1, 2, 3]}
-    with pytest.raises(ExtractionError, match=r"fields there: Words\.turn \(what is inside lists.*--observe"):
+    with pytest.raises(
+        ExtractionError,
+        match=r"fields there: Words\.turn \(what is inside lists, dicts and objects is read by your own functions",
+    ):
         extract([tmp_path / "run.tape"], tmp_path / "more", world=Words, fields=["words"])
