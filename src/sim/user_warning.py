@@ -7,7 +7,9 @@ to say, each a copy of another, is said once.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import mmap
+import os
 import sys
 import warnings
 import zlib
@@ -25,7 +27,9 @@ _INSTALLED = ("/site-packages/", "/dist-packages/")  # Some of them are in the f
 _OF_COMMANDS = ("/cyclopts/", "/bin/replay", "/bin/record", "/simulation_flight_recorder.py")
 _SAID_BYTES, _SUM_BYTES = 4096, 4  # Further messages are repeated.
 _of_nowhere: dict[Any, Any] = {}  # What the interpreter has shown already.
-_said: mmap.mmap | None = None  # The sums of the messages, in memory that the copies of the process share.
+_said: tuple[int, mmap.mmap] | None = (
+    None  # A file in memory that the copies of the process share: the sums of the messages.
+)
 
 
 def warn_user(message: str, category: type[Warning]) -> None:
@@ -50,7 +54,9 @@ def said_once() -> Iterator[None]:
     """Within it, this process and its copies say once what no line of the user's led to, without a place."""
     global _said  # noqa: PLW0603 - the copies of the process have it, too
     before, shown = _said, warnings.showwarning
-    _said = mmap.mmap(-1, _SAID_BYTES)
+    file = os.memfd_create("said")
+    os.ftruncate(file, _SAID_BYTES)
+    _said = file, mmap.mmap(file, _SAID_BYTES)
     _of_nowhere.clear()
 
     def show(text: Any, category: type[Warning], filename: str, *place: Any, **options: Any) -> None:
@@ -64,6 +70,7 @@ def said_once() -> Iterator[None]:
         yield
     finally:
         _said = before
+        os.close(file)
         if warnings.showwarning is show:
             warnings.showwarning = shown
 
@@ -72,14 +79,19 @@ def _is_said(message: str) -> bool:
     """Note a message; return True if this process or a copy has noted it before."""
     if _said is None:
         return False
+    file, sums = _said
     one = (zlib.crc32(message.encode(errors="replace")) or 1).to_bytes(_SUM_BYTES, "little")
-    for start in range(0, _SAID_BYTES, _SUM_BYTES):
-        there = _said[start : start + _SUM_BYTES]
-        if there == one:
-            return True
-        if not any(there):
-            _said[start : start + _SUM_BYTES] = one
-            break
+    fcntl.lockf(file, fcntl.LOCK_EX)  # Two copies may have the same to say at once.
+    try:
+        for start in range(0, _SAID_BYTES, _SUM_BYTES):
+            there = sums[start : start + _SUM_BYTES]
+            if there == one:
+                return True
+            if not any(there):
+                sums[start : start + _SUM_BYTES] = one
+                break
+    finally:
+        fcntl.lockf(file, fcntl.LOCK_UN)
     return False
 
 
