@@ -240,8 +240,8 @@ class Tail(ClosedOnExit):
         try:
             return decode_file_header(read(0, FILE_HEADER_BYTES))
         except (CorruptError, TornError) as error:
-            if size_bytes < FILE_HEADER_BYTES:
-                return None
+            if size_bytes < FILE_HEADER_BYTES and (number or isinstance(error, TornError)):
+                return None  # What is there is the beginning of a header.
             found = find_block(read, 0, size_bytes, marker_of(self._run_id, number) if self._run_id else None)
             if found is not None:
                 seen.append(Damage(0, found.offset, _what(error), torn=False, segment=number))

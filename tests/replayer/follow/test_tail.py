@@ -15,6 +15,7 @@ import pytest
 
 import recorder
 from recorder import Recorder
+from recorder.errors import UnreadableError
 from recorder.format.blocks.frame import Frame
 from recorder.format.segments.segment_contents import Damage
 from recorder.settings import SplitSize
@@ -329,3 +330,17 @@ def test_follow_waits_and_ends(tmp_path: Path) -> None:
     assert [one.tick for one in seen if isinstance(one, Frame)] == [1, 2, 3]
     assert seen[-1] == Ended({"reason": "enough"})
     assert waits == [0.25] * 4
+
+
+@pytest.mark.parametrize(("content", "waits"), [(b"", True), (b"\x89TAP", True), (b"x", False), (b"x1234", False)])
+def test_a_short_file_is_waited_for_if_it_may_become_a_tape(tmp_path: Path, content: bytes, *, waits: bool) -> None:
+    """A recording begins with the first bytes of a header."""
+    path = tmp_path / "run.tape"
+    path.write_bytes(content)
+    if waits:
+        tail = Tail(path)
+        assert tail.poll() == []
+        tail.close()
+    else:
+        with pytest.raises(UnreadableError):
+            Tail(path).poll()
