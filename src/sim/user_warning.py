@@ -28,7 +28,7 @@ _OF_COMMANDS = ("/cyclopts/", "/bin/replay", "/bin/record", "/simulation_flight_
 _SAID_BYTES, _SUM_BYTES = 4096, 4  # Further messages are repeated.
 _of_nowhere: dict[Any, Any] = {}  # What the interpreter has shown already.
 _said: tuple[int, mmap.mmap] | None = (
-    None  # A file in memory that the copies of the process share: the sums of the messages.
+    None  # An empty file to lock, and the sums of the messages in memory: the copies of the process share both.
 )
 
 
@@ -55,8 +55,7 @@ def said_once() -> Iterator[None]:
     global _said  # noqa: PLW0603 - the copies of the process have it, too
     before, shown = _said, warnings.showwarning
     file = os.memfd_create("said")
-    os.ftruncate(file, _SAID_BYTES)
-    _said = file, mmap.mmap(file, _SAID_BYTES)
+    _said = file, mmap.mmap(-1, _SAID_BYTES)
     _of_nowhere.clear()
 
     def show(text: Any, category: type[Warning], filename: str, *place: Any, **options: Any) -> None:
