@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from recorder.ambient.outside.line_digests import operations
 from recorder.ambient.outside.loaded_code import (
     DEFINITIONS_MAX,
     CodeNote,
@@ -144,11 +145,6 @@ class _Watched:
 @functools.lru_cache(maxsize=4096)  # A process may begin many recordings.
 def _stored_globals(code: types.CodeType) -> frozenset[str]:
     """The names of global variables that a function and those inside of it assign."""
-    names, extended = set[str](), 0
-    for place in range(0, len(code.co_code), 2):
-        operation, argument = code.co_code[place], code.co_code[place + 1] | extended << 8
-        extended = argument if operation == dis.EXTENDED_ARG else 0
-        if operation == _STORE_GLOBAL:
-            names.add(code.co_names[argument])
+    names = {code.co_names[argument] for operation, argument in operations(code.co_code) if operation == _STORE_GLOBAL}
     inner = (one for one in code.co_consts if isinstance(one, types.CodeType))
     return frozenset(names).union(*map(_stored_globals, inner))

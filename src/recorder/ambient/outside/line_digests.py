@@ -58,10 +58,7 @@ def _runs(code: types.CodeType) -> Iterator[tuple[int, list[str], list[types.Cod
             if last is not None:
                 yield last, parts, inner
             last, parts, inner = line, [], []
-        extended = 0
-        for place in range(start, end, 2):
-            operation, argument = raw[place], raw[place + 1] | extended << 8
-            extended = argument if operation == dis.EXTENDED_ARG else 0
+        for operation, argument in operations(raw[start:end]):
             if operation in _CONSTANTS:
                 value = code.co_consts[argument]
                 if isinstance(value, types.CodeType):
@@ -70,12 +67,23 @@ def _runs(code: types.CodeType) -> Iterator[tuple[int, list[str], list[types.Cod
             elif operation in _NAMES:
                 parts.append(code.co_names[argument >> _SHIFT.get(operation, 0)])
             if operation in _JUMPS or operation == dis.EXTENDED_ARG:
-                argument = 0
+                told = 0
             elif operation in _CONSTANTS or operation in _NAMES:
-                argument &= (1 << _SHIFT.get(operation, 0)) - 1  # Without the index.
-            parts.append(f"{operation} {argument}")
+                told = argument & (1 << _SHIFT.get(operation, 0)) - 1  # Without the index.
+            else:
+                told = argument
+            parts.append(f"{operation} {told}")
     if last is not None:
         yield last, parts, inner
+
+
+def operations(raw: bytes) -> Iterator[tuple[int, int]]:
+    """Each instruction of a function's bytes and its whole argument."""
+    extended = 0
+    for operation, low in zip(raw[::2], raw[1::2], strict=True):
+        argument = low | extended << 8
+        extended = argument if operation == dis.EXTENDED_ARG else 0
+        yield operation, argument
 
 
 def first_edited_line(before: bytes, now: Sequence[tuple[int, bytes]]) -> int | None:
