@@ -130,7 +130,7 @@ class _Watched:
         found = list(definitions_at(self._place, value))
         self._text = next((one.content for one in found if one.is_constant), None)
         own = [one.content for one in found if not one.is_value]
-        functions = [*functions_in(value), *own]  # Also one of another module, imported from there.
+        functions = dict.fromkeys([*functions_in(value), *own])  # Also one of another module, imported from there.
         self._value, self._functions = value, [(function, own_code(function)) for function in functions]
         self.is_code = bool(functions) or self._text is not None
 
