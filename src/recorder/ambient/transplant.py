@@ -68,9 +68,6 @@ class Transplant:
         if step[0] == "closure" and path in copy.objects:
             set_child(copy.objects[path], ("cell", ""), self._value((*path, ("cell", ""))))
             return
-        if step == ("attribute", "maxlen") and isinstance(copy.objects.get(path[:-1]), deque):
-            self.give(path[:-1])  # It cannot be set: the copy needs a deque that is made with it.
-            return
         target = copy.objects.get(path)
         original = live.objects.get(live.aliases.get(path, path))
         if target is not None and type(target) is type(original) and self._fill(path, target):
