@@ -7,21 +7,19 @@ keyframes come sooner.
 
 from __future__ import annotations
 
+import abc
 import time
 from collections.abc import Callable
-from typing import Protocol
 
 KEYFRAME_SHARE_MAX = 0.2  # Of the run's time, for keyframes, for any budget.
 # Reading a full keyframe takes up to ten times as long as copying the state (T6 of the design's targets). A delta based
 # on it takes about as long again. Recording one costs the simulation's thread about one copy.
 READ_FACTOR = 10.0
 STEPS_SHARE_MIN = 0.25  # Of the budget, for steps, if reading alone would take all of it.
-
-
 SLOW_STEP_SHARE_MAX = 0.1  # Of the run's time, for the keyframes that come early because steps are slow.
 
 
-class KeyframeTimer(Protocol):
+class KeyframeTimer(abc.ABC):
     """Decides by the time that steps take when a keyframe is due.
 
     Attributes:
@@ -32,6 +30,7 @@ class KeyframeTimer(Protocol):
     spent_ns: int
     limit_ns: int
 
+    @abc.abstractmethod
     def restart(self) -> None:
         """Note that the limit was reached."""
 
@@ -40,12 +39,18 @@ class KeyframeTimer(Protocol):
 
         start_ns: when it began, by time.perf_counter_ns.
         """
+        self.spent_ns += time.perf_counter_ns() - start_ns
+        if self.spent_ns < self.limit_ns:
+            return False
+        self.restart()
+        return True
 
+    @abc.abstractmethod
     def note_keyframe(self, start_ns: int) -> None:
         """Note a keyframe that was put, from start_ns until now."""
 
 
-class StepTimer:
+class StepTimer(KeyframeTimer):
     """Has a keyframe taken early when the steps since the last one have taken some time.
 
     Keyframes take at most SLOW_STEP_SHARE_MAX of the run's time: if one takes long, the steps before it may, too.
@@ -59,14 +64,6 @@ class StepTimer:
         """See KeyframeTimer. A keyframe that the writer has no room for is due again after as much time."""
         self.spent_ns = 0
 
-    def is_due(self, start_ns: int) -> bool:
-        """See KeyframeTimer."""
-        self.spent_ns += time.perf_counter_ns() - start_ns
-        if self.spent_ns < self.limit_ns:
-            return False
-        self.restart()
-        return True
-
     def note_keyframe(self, start_ns: int) -> None:
         """See KeyframeTimer."""
         took_ns = time.perf_counter_ns() - start_ns
@@ -75,7 +72,7 @@ class StepTimer:
         self.spent_ns = 0
 
 
-class SeekBudget:
+class SeekBudget(KeyframeTimer):
     """Adds up the cost of the steps since the last keyframe."""
 
     def __init__(self, budget_ms: float, notify: Callable[[str], None]) -> None:
@@ -89,21 +86,12 @@ class SeekBudget:
     def restart(self) -> None:
         """See KeyframeTimer. A keyframe that the writer has no room for is due again at once."""
 
-    def is_due(self, start_ns: int) -> bool:
-        """Note a step that has ended. Return True if the next one should have a keyframe.
-
-        start_ns: when it began, by time.perf_counter_ns.
-        """
-        self.spent_ns += time.perf_counter_ns() - start_ns
-        return self.spent_ns >= self.limit_ns
-
     def note_keyframe(self, start_ns: int) -> None:
-        """Note a keyframe that was put, from start_ns until now."""
+        """See KeyframeTimer."""
         took_ms = (time.perf_counter_ns() - start_ns) / 1e6
         average_ms = self._keyframe_ms
-        self._keyframe_ms = (
-            took_ms if average_ms is None else (average_ms + took_ms) / 2
-        )  # Full ones and deltas differ.
+        # Full ones and deltas differ.
+        self._keyframe_ms = took_ms if average_ms is None else (average_ms + took_ms) / 2
         self.spent_ns, self.limit_ns = 0, round(self._most_ms() * 1e6)
 
     def _most_ms(self) -> float:
