@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-from typing import Literal
-
 import replayer.commands.main
+from recorder.console.completion_script import Shell, print_script
 
 
-def completion(shell: Literal["bash", "zsh", "fish"], /) -> None:
+def completion(shell: Shell, /) -> None:
     """Print a script with which the tab key completes the commands and options of replay.
 
     Try:
@@ -21,7 +19,4 @@ def completion(shell: Literal["bash", "zsh", "fish"], /) -> None:
     shell
         The shell that the script is for.
     """
-    script = replayer.commands.main.load([]).generate_completion(prog_name="replay", shell=shell)
-    if shell == "zsh":  # Read by eval, its first line, #compdef, is a comment.
-        script += "\n(( $+functions[compdef] )) && compdef _cyclopts_replay replay"
-    sys.stdout.write(f"{script}\n")  # As it is: it is for a shell.
+    print_script(replayer.commands.main.load([]), "replay", shell)
