@@ -19,7 +19,6 @@ SHARED_SEED: Any = random.seed  # Of the generator that a process has once.
 
 def replace_seeding(seeded: Callable[[Any], None], restated: Callable[[Any], None]) -> Callable[[], None]:
     """Report each generator that is seeded by the system, and each that is given a seed or a state; return what ends that."""
-    kind: Any = random.Random
 
     def seed(generator: Any, a: Any = None, version: int = 2) -> None:
         _original_seed(generator, a, version)
@@ -29,11 +28,7 @@ def replace_seeding(seeded: Callable[[Any], None], restated: Callable[[Any], Non
         _original_setstate(generator, state)
         restated(generator)
 
-    def restore() -> None:
-        kind.seed, kind.setstate = _original_seed, _original_setstate
-
-    kind.seed, kind.setstate = seed, setstate
-    return restore
+    return _replaced(seed, setstate)
 
 
 def draw_seeds(draw: Callable[[], int | None], give_back: Callable[[int], None]) -> Callable[[], None]:
@@ -41,7 +36,6 @@ def draw_seeds(draw: Callable[[], int | None], give_back: Callable[[int], None])
 
     give_back: gets the seed of a generator that is given another seed or a state, and so needed none.
     """
-    kind: Any = random.Random
     drawn: dict[int, tuple[Any, int]] = {}
 
     def seed(generator: Any, a: Any = None, version: int = 2) -> None:
@@ -59,6 +53,13 @@ def draw_seeds(draw: Callable[[], int | None], give_back: Callable[[int], None])
     def forget(generator: Any) -> None:
         if id(generator) in drawn:
             give_back(drawn.pop(id(generator))[1])
+
+    return _replaced(seed, setstate)
+
+
+def _replaced(seed: Any, setstate: Any) -> Callable[[], None]:
+    """Let all generators have these two methods; return what gives them their own back."""
+    kind: Any = random.Random
 
     def restore() -> None:
         kind.seed, kind.setstate = _original_seed, _original_setstate
