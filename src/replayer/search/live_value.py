@@ -14,14 +14,13 @@ from typing import Any
 import numpy as np
 
 from replayer.search.member import MemberValue
-from replayer.search.names.printed_keys import index_of, key_in
+from replayer.search.names.printed_keys import BASES, index_of, key_in
 from replayer.search.names.value_names import NameStep, ValueName
 from replayer.search.state_values import together
 from replayer.search.watched_value import ABSENT
 
 LAYERS_MAX = 20  # Wrappers of an environment that are searched for the object that holds a value.
 _NAMED = ("name", "attribute")  # Steps to attributes of an object.
-_BASES: tuple[type, ...] = (str, bytes, int, float, complex)
 _BY_REPR = (range, slice, re.Pattern, np.dtype)
 _SIMPLE = {"RESUME", "LOAD_FAST", "LOAD_FAST_BORROW", "LOAD_ATTR", "RETURN_VALUE", "CACHE", "NOT_TAKEN"}
 
@@ -79,9 +78,7 @@ def part_at(holder: Any, step: NameStep, keys: dict[NameStep, Any] | None = None
 def as_recorded(value: Any) -> Any:
     """A live value as a reading of a state has it: plain types, members by their names, lists of numbers as arrays."""
     if isinstance(value, enum.Enum):
-        kind = type(value).__qualname__.rpartition(".")[2]
-        is_named = value.name in type(value).__members__
-        return MemberValue(kind, str(value.name) if is_named else "", None if is_named else value.value)
+        return MemberValue.of(value)
     if hasattr(value, "dtype") and not isinstance(value, type):
         return value.item() if not getattr(value, "ndim", 0) else value.copy()
     if isinstance(value, list | tuple | deque):
@@ -90,7 +87,7 @@ def as_recorded(value: Any) -> Any:
         return value.__qualname__.rpartition(".")[2]
     if isinstance(value, _BY_REPR):
         return repr(value)
-    base = next((base for base in _BASES if isinstance(value, base)), None)
+    base = next((base for base in BASES if isinstance(value, base)), None)
     return value if base is None or type(value) in (bool, base) else base.__new__(base, value)
 
 

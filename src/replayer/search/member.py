@@ -35,6 +35,13 @@ class MemberValue:
     value: Any = None
     cls: type[enum.Enum] | None = None
 
+    @classmethod
+    def of(cls, member: enum.Enum) -> MemberValue:
+        """A member that a live object has, as a tape has it."""
+        kind = type(member)
+        name = str(member.name) if member.name in kind.__members__ else ""
+        return cls(kind.__qualname__.rpartition(".")[2], name, None if name else member.value)
+
     def __repr__(self) -> str:
         return f"{self.kind}.{self.name}" if self.name else f"{self.kind}({self.value!r})"
 

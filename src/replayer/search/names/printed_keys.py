@@ -16,7 +16,7 @@ import numpy as np
 from replayer.search.member import MemberValue
 
 KEYS_CACHED = 4_096  # Texts of keys that are parsed once.
-_BASES: tuple[type, ...] = (str, bytes, int, float, complex)
+BASES: tuple[type, ...] = (str, bytes, int, float, complex)  # What a value of a class of one's own is recorded as.
 
 
 def key_text(node: ast.expr) -> str | None:
@@ -82,11 +82,10 @@ def _printed(key: Any) -> str | None:
     """The text of a live key, as a tape's key is printed; None for one that has none of its own."""
     kind = type(key)
     if isinstance(key, enum.Enum):
-        is_named = key.name in kind.__members__
-        return repr(MemberValue(kind.__name__, str(key.name) if is_named else "", key.value))
+        return repr(MemberValue.of(key))
     if isinstance(key, np.generic):
         return repr(key.item())
-    if key is None or kind is bool or kind in _BASES:
+    if key is None or kind is bool or kind in BASES:
         return repr(key)
     if isinstance(key, tuple):
         parts = [_printed(part) for part in key]
@@ -96,5 +95,5 @@ def _printed(key: Any) -> str | None:
         return f"{'' if kind is tuple else kind.__name__}({', '.join(map(str, parts))}{comma})"
     if isinstance(key, type):
         return key.__name__
-    base = next((base for base in _BASES if isinstance(key, base)), None)
+    base = next((base for base in BASES if isinstance(key, base)), None)
     return repr(key) if base is None else f"{kind.__name__}({base(key)!r})"
