@@ -16,7 +16,7 @@ import numpy as np
 from replayer.search.member import MemberValue
 
 KEYS_CACHED = 4_096  # Texts of keys that are parsed once.
-BASES: tuple[type, ...] = (str, bytes, int, float, complex)  # What a value of a class of one's own is recorded as.
+BASES: tuple[type, ...] = (str, bytes, int, float, complex)  # A value of a class derived from one is recorded as it.
 
 
 def key_text(node: ast.expr) -> str | None:
