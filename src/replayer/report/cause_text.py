@@ -71,8 +71,5 @@ def where_from(cause: Cause) -> str:
     """Where a value comes from that the line reads and that differed before the step."""
     if cause.kind == "load":
         return "after load(): "
-    return (
-        "before the step: "
-        if cause.loaded_at is not None or cause.kind == "inexact" or cause.kind in ("version", "edited")
-        else "outside the state: "
-    )
+    is_before = cause.loaded_at is not None or cause.kind in ("inexact", "version", "edited")
+    return "before the step: " if is_before else "outside the state: "

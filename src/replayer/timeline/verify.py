@@ -292,9 +292,8 @@ def analysed_desync(tape: Tape, world: Factory | None, result: IntervalResult, *
     from replayer.desync.isolated_rerun import earlier_runs, lost_field, step_reads  # noqa: PLC0415
     from replayer.desync.tested_causes import with_causes  # noqa: PLC0415
 
-    code = (
-        compared_code(tape, world) if tests_causes else None
-    )  # Before a step runs, which may count or keep something.
+    # Before a step runs, which may count or keep something.
+    code = compared_code(tape, world) if tests_causes else None
 
     def find(cursor: Cursor, *_: Any) -> Finding:
         if not tests_causes:

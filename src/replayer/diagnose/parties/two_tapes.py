@@ -67,7 +67,10 @@ def explain_parties(
     progress: Progress = lambda _: None,
     on_difference: Callable[[TapeDifference], None] = lambda _: None,
 ) -> PartyExplanation:
-    """Explain the first difference of two tapes. progress: called with a fraction, from 0 to 1. on_difference: called with the difference once it is known, before anything is run, which may take long.
+    """Explain the first difference of two tapes.
+
+    progress: called with a fraction, from 0 to 1. on_difference: called with the difference once it is known, before
+    anything is run, which may take long.
 
     Raises NotComparableError for tapes without a common tick, or of different simulations; MissingTickError as
     diff_tapes does.
