@@ -44,7 +44,7 @@ from recorder.commands.upload import Upload, ensure_upload, upload_beside
 from recorder.commands.violation_report import report_violations
 from recorder.commands.workers import WorkerOptions
 from recorder.console.argument_types import LocalPath, NotNegative, Positive
-from recorder.console.output import say
+from recorder.console.output import say, silence_notices
 from recorder.exit_codes import UsageError
 from recorder.location.shards_manifest import shards_folder
 from recorder.location.tape_url import TapeUrl
@@ -124,6 +124,8 @@ def run(
     quiet
         Print nothing but errors and, without -o, the name of the tape.
     """
+    if quiet:
+        silence_notices()
     _ensure_besides(upload, keep, live=live)
     loaded = _fitting(_with_simulation(load_scenario(scenario, seed=seed), sim), cluster, shards, start, blame)
     tick_count = goal_of(ticks) if ticks is not None else ticks_of(loaded)

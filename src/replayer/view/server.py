@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import shlex
+from collections import deque
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
@@ -58,6 +59,7 @@ class ViewServer:
         self._tapes, self._finding, self._folder, self._beside = tapes, finding, folder, beside
         self._command = shlex.join(arguments)
         self._pages: dict[str, PageSession] = {}
+        self._gone: deque[str] = deque(maxlen=4 * PAGES_MAX)  # Names of the last pages that went.
         self._differences = DifferenceFrames()
 
     def app(self, host: str, port: int, token: str, *, is_framed: bool = False) -> ASGIApp:
@@ -216,6 +218,8 @@ class ViewServer:
     async def _detail(self, request: Request) -> Response:
         tape = self._tape(request)
         page = request.query_params.get("page", "")
+        if page in self._gone:  # It has asked before it went, or has not noticed yet that its connection is lost.
+            return JSONResponse({"gone": True})
         if not await self._opened() or page not in self._pages:
             return _refused("expected the name of a connected page")
         facts = await tape.describe(page, tape.clamp(_number(request, "tick")), _detail_query(request.query_params))
@@ -237,12 +241,12 @@ class ViewServer:
             tape.tell_filled()
         sending = asyncio.create_task(_send_all(page, socket))
         try:
-            async for text in socket.iter_text():
+            # A page that sends bytes is not ours, and goes like one that has closed.
+            while (text := (await socket.receive()).get("text")) is not None:
                 page.take(text[:MESSAGE_BYTES_MAX])
-        except (WebSocketDisconnect, KeyError):
-            return  # A page that sends bytes is not ours, and goes like one that has closed.
         finally:
             del self._pages[page.name]
+            self._gone.append(page.name)
             page.close()
             sending.cancel()
 

@@ -101,7 +101,7 @@ def open_page(browser: Any) -> Iterator[Open]:
         context = browser.new_context(**{"viewport": {"width": 1280, "height": 840}, **options})
         contexts.append(context)
         page = context.new_page()
-        page.on("console", lambda said: complaints.append(said.text) if said.type in {"error", "warning"} else None)
+        page.on("console", lambda said: complaints.append(told_by(said)) if said.type in {"error", "warning"} else None)
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on("request", lambda request: asked.add(host_of(request.url)))
         served.add(host_of(url))
@@ -117,6 +117,11 @@ def open_page(browser: Any) -> Iterator[Open]:
         context.close()
     assert complaints == []
     assert asked - {""} == served
+
+
+def told_by(said: Any) -> str:
+    """A line of the console, and the address that it is about."""
+    return f"{said.text} {said.location.get('url', '')}"
 
 
 def host_of(url: str) -> str:

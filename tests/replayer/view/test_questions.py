@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 from collections.abc import Iterator
@@ -23,7 +24,9 @@ needs("starlette", "httpx2", "websockets", "uvicorn")
 from starlette.testclient import TestClient  # noqa: E402
 
 from replayer.view.listening import ViewRequest, pages_of  # noqa: E402
-from replayer.view.questions.question_desk import remove_tape  # noqa: E402
+from replayer.view.questions.page_questions import BranchQuestion  # noqa: E402
+from replayer.view.questions.question_desk import _Asker, remove_tape  # noqa: E402
+from replayer.view.viewed_tape import ViewedTape  # noqa: E402
 
 PORT, TOKEN, WAIT_S = 8123, "a-token-of-this-test", 60
 BASE = f"http://127.0.0.1:{PORT}"
@@ -202,6 +205,31 @@ def test_a_question_that_is_not_wanted_any_more_ends(tmp_path: Path) -> None:
     wait_until(lambda: not [one for one in threading.enumerate() if "_end_slowly" in one.name])
     complete = [replayer.Tape(path).sealed for path in tmp_path.glob("*.tape")]
     assert all(complete)
+
+
+@pytest.mark.parametrize("is_complete", [False, True])
+def test_a_branch_whose_process_was_killed_is_removed_unless_it_is_complete(
+    tmp_path: Path, *, is_complete: bool
+) -> None:
+    """A process ends with the thread that started it: with that of the server, in a notebook, it cannot clean up."""
+    target = tmp_path / "pond-at-30.tape"
+    record(target, Pond(), inputs_of_pond(30))
+    if not is_complete:
+        with target.open("r+b") as file:
+            file.truncate(target.stat().st_size - 40)
+    assert replayer.Tape(target).sealed == is_complete
+
+    async def ask_and_go() -> None:
+        heard: list[object] = []
+        asker = _Asker(ViewedTape(0, tmp_path / "pond.tape", None, None, 0), lambda _, message: heard.append(message))
+        asker.ask(BranchQuestion(30, 60, {}, target))
+        asker._process.kill()
+        asker._process.join()
+        asker.end()
+
+    asyncio.run(ask_and_go())
+    wait_until(lambda: not [one for one in threading.enumerate() if "_end_slowly" in one.name])
+    assert target.exists() == is_complete
 
 
 def test_the_files_of_a_branch_that_was_cut_off_are_removed(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from optional_packages import needs
+from waiting import wait_until
 
 import replayer
 
@@ -411,6 +412,16 @@ def test_numbers_of_requests_are_bounded(client: TestClient, query: str) -> None
 def test_a_detail_needs_a_connected_page(client: TestClient) -> None:
     """No one else makes the simulation run."""
     assert client.get("/api/detail?tick=5&page=unknown").status_code == 400
+
+
+def test_what_a_page_that_has_gone_still_asks_is_no_mistake(client: TestClient) -> None:
+    """A page may ask before it notices that its connection is lost: it is told so, and its browser notes no error."""
+    with client.websocket_connect(SOCKET, headers={"origin": BASE}) as socket:
+        name = Page(socket).name
+    answer = wait_until(
+        lambda: answer if (answer := client.get(f"/api/detail?tick=5&page={name}").json()).get("gone") else None
+    )
+    assert answer == {"gone": True}
 
 
 # --- tapes of other kinds

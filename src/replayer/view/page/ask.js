@@ -188,7 +188,7 @@ export class Questions {
     if (!box || tick > state.tapes[side].last) return;
     const answer = await ask('detail', { side, page: state.page, tick, part: 'tick' }).catch(() => null);
     const line = `{"tick": ${tick}, "inputs": ${JSON.stringify(answer?.inputs ?? null)}}`;
-    if (!answer || answer.superseded || answer.inputs_error || line.length > PREFILL_MAX || line.includes('…') || box.value) return;
+    if (!answer || answer.gone || answer.superseded || answer.inputs_error || line.length > PREFILL_MAX || line.includes('…') || box.value) return;
     this.prefill = box.value = line;
   }
 

@@ -67,7 +67,7 @@ export class Inspector {
     } catch (error) {
       return; // The connection is lost, which the state line says; it is asked again when it is back.
     }
-    if (ticket !== this.asked || tab !== state.tab) return;
+    if (ticket !== this.asked || tab !== state.tab || answers.some((answer) => answer.gone)) return; // As above.
     if (answers.some((answer) => answer.superseded)) {
       this.panel.replaceChildren(h('p', { className: 'dim', textContent: `tick ${whole(state.tick)} cannot be described` }));
       return;

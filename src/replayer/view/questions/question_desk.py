@@ -18,9 +18,11 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, Protocol
 
+from recorder.errors import RecordingError
 from recorder.location.tape_location import Location
 from recorder.processes.worker_pipes import starting
 from recorder.storage.file_names import following_segments, journal_path, segment_path
+from replayer.tape.tape import Tape
 from replayer.view.questions.page_questions import BranchQuestion, Question, parse_question
 from replayer.view.questions.question_process import Answered, AnswerProgress, answer_questions
 
@@ -154,12 +156,20 @@ class _Asker:
 
     def _end_slowly(self) -> None:
         self._process.join(END_S)
-        is_slow = self._process.is_alive()  # Within a long step: it answers nothing, and removes nothing itself.
-        self._process.kill()
+        self._process.kill()  # Within a long step, it answers nothing.
         self._process.join()
         self._pipe.close()
-        if is_slow and self._target is not None:
+        # Killed here, or by its system with the thread that started it, it has removed nothing.
+        if self._process.exitcode != 0 and self._target is not None and not _is_complete(self._target):
             remove_tape(self._target)
+
+
+def _is_complete(path: Path) -> bool:
+    try:
+        with Tape(path) as tape:
+            return tape.sealed
+    except (OSError, RecordingError):
+        return False
 
 
 def remove_tape(path: Path) -> None:

@@ -92,14 +92,19 @@ def compile_loop(function: Function, helpers: tuple[Function, ...]) -> Function 
 
 
 def _announce(compiled: Any) -> None:
-    """Print a line when the function is compiled, which takes seconds, but not when it is loaded from the cache."""
+    """Tell who waits at a terminal when the function is compiled, which takes seconds; it is not when the cache has it."""
+    import logging  # noqa: PLC0415 - numba has imported it
+
     from numba.core import event  # noqa: PLC0415 - as above
+
+    logger = logging.getLogger(
+        "sim.worlds.meadow"
+    )  # A warning of a logger goes to stderr, unless somebody wants it elsewhere.
 
     class Announcement(event.Listener):  # type: ignore[misc]
         def on_start(self, event: Any) -> None:
-            if event.data["dispatcher"] is compiled:
-                text = "meadow: numba is compiling a loop; this takes some seconds, and the result is cached"
-                print(text, file=sys.stderr, flush=True)
+            if event.data["dispatcher"] is compiled and sys.stderr is not None and sys.stderr.isatty():
+                logger.warning("meadow: numba is compiling a loop; this takes some seconds, and the result is cached")
 
         def on_end(self, event: Any) -> None:
             pass

@@ -255,17 +255,45 @@ def run_alone(code: str, folder: Path, **more: str) -> subprocess.CompletedProce
     )
 
 
+def run_at_terminal(code: str, folder: Path) -> tuple[str, str]:
+    """As run_alone, with a terminal for stderr. Returns what was printed on stdout and on stderr."""
+    ours, theirs = os.openpty()
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(folder)}
+    run = subprocess.run(
+        [sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, stderr=theirs, check=False, timeout=120
+    )
+    os.write(theirs, b"END")  # All that was printed before can be read.
+    shown = b""
+    while not shown.endswith(b"END"):
+        shown += os.read(ours, 1 << 16)
+    os.close(theirs)
+    os.close(ours)
+    return run.stdout.decode(), shown.removesuffix(b"END").decode()
+
+
 @pytest.mark.seldom(0.15)
 @needs_numba
 def test_numba_is_imported_when_useful_and_announces_compiling_once(tmp_path: Path) -> None:
     """Neither imports nor small meadows import numba; compiled code is cached, and the second run prints nothing."""
-    first, second = (run_alone(ALONE, tmp_path) for _ in range(2))
+    (first, announced), (second, nothing) = (run_at_terminal(ALONE, tmp_path) for _ in range(2))
 
-    assert first.stdout == second.stdout == f"{QUIET_100} True\n", first.stderr
-    lines = first.stderr.splitlines()
+    assert first == second == f"{QUIET_100} True\n", announced
+    lines = announced.splitlines()
     assert lines
     assert set(lines) == {"meadow: numba is compiling a loop; this takes some seconds, and the result is cached"}
-    assert second.stderr == ""
+    assert nothing == ""
+
+
+@pytest.mark.seldom(0.15)
+@needs_numba
+def test_compiling_is_announced_to_who_waits_alone(tmp_path: Path) -> None:
+    """Not in a file or a pipe, and not to who wants it quiet: a session in the docs looks the same the first time."""
+    piped = run_alone(ALONE, tmp_path / "piped")
+    quiet = "from recorder.console.output import silence_notices\nsilence_notices()\n"
+    silent, shown = run_at_terminal(quiet + ALONE, tmp_path / "quiet")
+
+    assert (piped.stdout, piped.stderr) == (silent, shown) == (f"{QUIET_100} True\n", "")
+    assert all(any((tmp_path / name).rglob("*.nbc")) for name in ("piped", "quiet"))
 
 
 def test_without_numba_everything_is_the_same(tmp_path: Path) -> None:
