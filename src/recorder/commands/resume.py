@@ -9,7 +9,7 @@ from recorder.commands.resume_plan import plan_for
 from recorder.commands.run_common import notes_of, run_watched, simulation_of
 from recorder.commands.violation_report import report_violations, say_violations
 from recorder.console.argument_types import LocalPath, Positive
-from recorder.console.output import say, silence_notices
+from recorder.console.output import say
 from recorder.console.progress import progress_bar
 from recorder.exit_codes import UsageError
 from recorder.reopen.resume import resume as resume_tape
@@ -18,6 +18,7 @@ from recorder.session.recorder import Recorder
 from recorder.text import counted, shown_path
 from sim.kernel.registry import find_world
 from sim.scenario.scenario_file import FOREIGN, Scenario
+from sim.waiting_notice import silence_notices
 
 
 def resume(
@@ -47,8 +48,7 @@ def resume(
     quiet
         Print nothing but errors.
     """
-    if quiet:
-        silence_notices()
+    silence_notices(when=quiet)
     plan = plan_for(tape, ticks, sim, inputs)
     with progress_bar("restoring", 1, quiet=quiet) as show:
         try:

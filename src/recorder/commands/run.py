@@ -44,7 +44,7 @@ from recorder.commands.upload import Upload, ensure_upload, upload_beside
 from recorder.commands.violation_report import report_violations
 from recorder.commands.workers import WorkerOptions
 from recorder.console.argument_types import LocalPath, NotNegative, Positive
-from recorder.console.output import say, silence_notices
+from recorder.console.output import say
 from recorder.exit_codes import UsageError
 from recorder.location.shards_manifest import shards_folder
 from recorder.location.tape_url import TapeUrl
@@ -61,6 +61,7 @@ from recorder.settings import ChangeTracking, Mode
 from recorder.storage.atomic_file import make_folder
 from recorder.text import counted
 from sim.scenario.scenario_file import FOREIGN, Scenario, load_scenario
+from sim.waiting_notice import silence_notices
 
 RECORDINGS_FOLDER = "recordings"
 
@@ -124,14 +125,13 @@ def run(
     quiet
         Print nothing but errors and, without -o, the name of the tape.
     """
-    if quiet:
-        silence_notices()
+    silence_notices(when=quiet)
     _ensure_besides(upload, keep, live=live)
     loaded = _fitting(_with_simulation(load_scenario(scenario, seed=seed), sim), cluster, shards, start, blame)
     tick_count = goal_of(ticks) if ticks is not None else ticks_of(loaded)
     players = _players(loaded, player, start, tick_count, inputs)
     make_inputs = partial(_input_source, loaded, players, inputs, sim)
-    input_source, notes = make_inputs(), notes_of(tick_count, players, inputs, shards)
+    source, notes = make_inputs(), notes_of(tick_count, players, inputs, shards)
     mode = _mode_of(mode, loaded, tick_count, make_inputs, changes, quiet=quiet)
     options: OptionArguments = {"keyframe_interval_ticks": keyframe_interval, "full_every": full_every, "sync": sync}
     options |= {"durability": durability, "on_error": on_error, "keep": keep, "split": split, "blame": blame}
@@ -141,7 +141,7 @@ def run(
         recorder = _start(output, run_of.scenario, options, start, tick_count, run_of.first_tick)
         _announce(loaded, tick_count, recorder, start, quiet=quiet, is_named=output is not None)
         return _record(
-            recorder, run_of, players, input_source, tick_count, notes, sim, realtime, upload, live=live, quiet=quiet
+            recorder, run_of, players, source, tick_count, notes, sim, realtime, upload, live=live, quiet=quiet
         )
 
 

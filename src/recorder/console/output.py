@@ -44,13 +44,6 @@ def print_json(facts: Any, default: Callable[[Any], Any] | None = None) -> None:
     print_result(json_text(facts, indent=1, default=default))
 
 
-def silence_notices() -> None:
-    """Of -q: drop what the shipped worlds tell who waits, such as that a loop is compiled."""
-    import logging  # noqa: PLC0415 - most commands do without
-
-    logging.getLogger("sim").setLevel(logging.ERROR)
-
-
 def say(line: str) -> None:
     """Print a line on stdout; drop it if it cannot be written."""
     _say(line, sys.stdout)

@@ -67,13 +67,10 @@ def explain_parties(
     progress: Progress = lambda _: None,
     on_difference: Callable[[TapeDifference], None] = lambda _: None,
 ) -> PartyExplanation:
-    """Explain the first difference of two tapes.
+    """Explain the first difference of two tapes. progress: called with a fraction, from 0 to 1.
 
-    progress: called with a fraction, from 0 to 1. on_difference: called with the difference once it is known, before
-    anything is run, which may take long.
-
-    Raises NotComparableError for tapes without a common tick, or of different simulations; MissingTickError as
-    diff_tapes does.
+    on_difference: called once the difference is known, before anything is run, which may take long. Raises
+    NotComparableError for tapes without a common tick, or of different simulations; MissingTickError as diff_tapes does.
     """
     parties = first, second
     with Tape(first.tape) as one, Tape(second.tape) as other:

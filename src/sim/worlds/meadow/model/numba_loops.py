@@ -9,13 +9,14 @@ numba caches the compiled code, next to this file or in the user's cache folder.
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any
 
 import attrs
 import numpy.typing as npt
+
+from sim.waiting_notice import tell_who_waits
 
 Function = Callable[..., Any]
 
@@ -93,18 +94,12 @@ def compile_loop(function: Function, helpers: tuple[Function, ...]) -> Function 
 
 def _announce(compiled: Any) -> None:
     """Tell who waits at a terminal when the function is compiled, which takes seconds; it is not when the cache has it."""
-    import logging  # noqa: PLC0415 - numba has imported it
-
     from numba.core import event  # noqa: PLC0415 - as above
-
-    logger = logging.getLogger(
-        "sim.worlds.meadow"
-    )  # A warning of a logger goes to stderr, unless somebody wants it elsewhere.
 
     class Announcement(event.Listener):  # type: ignore[misc]
         def on_start(self, event: Any) -> None:
-            if event.data["dispatcher"] is compiled and sys.stderr is not None and sys.stderr.isatty():
-                logger.warning("meadow: numba is compiling a loop; this takes some seconds, and the result is cached")
+            if event.data["dispatcher"] is compiled:
+                tell_who_waits("meadow: numba is compiling a loop; this takes some seconds, and the result is cached")
 
         def on_end(self, event: Any) -> None:
             pass

@@ -289,7 +289,7 @@ def test_numba_is_imported_when_useful_and_announces_compiling_once(tmp_path: Pa
 def test_compiling_is_announced_to_who_waits_alone(tmp_path: Path) -> None:
     """Not in a file or a pipe, and not to who wants it quiet: a session in the docs looks the same the first time."""
     piped = run_alone(ALONE, tmp_path / "piped")
-    quiet = "from recorder.console.output import silence_notices\nsilence_notices()\n"
+    quiet = "from sim.waiting_notice import silence_notices\nsilence_notices(when=True)\n"
     silent, shown = run_at_terminal(quiet + ALONE, tmp_path / "quiet")
 
     assert (piped.stdout, piped.stderr) == (silent, shown) == (f"{QUIET_100} True\n", "")
