@@ -128,21 +128,19 @@ def run(
     silence_notices(when=quiet)
     _ensure_besides(upload, keep, live=live)
     loaded = _fitting(_with_simulation(load_scenario(scenario, seed=seed), sim), cluster, shards, start, blame)
-    tick_count = goal_of(ticks) if ticks is not None else ticks_of(loaded)
-    players = _players(loaded, player, start, tick_count, inputs)
+    until = goal_of(ticks) if ticks is not None else ticks_of(loaded)
+    players = _players(loaded, player, start, until, inputs)
     make_inputs = partial(_input_source, loaded, players, inputs, sim)
-    source, notes = make_inputs(), notes_of(tick_count, players, inputs, shards)
-    mode = _mode_of(mode, loaded, tick_count, make_inputs, changes, quiet=quiet)
+    source, notes = make_inputs(), notes_of(until, players, inputs, shards)
+    mode = _mode_of(mode, loaded, until, make_inputs, changes, quiet=quiet)
     options: OptionArguments = {"keyframe_interval_ticks": keyframe_interval, "full_every": full_every, "sync": sync}
     options |= {"durability": durability, "on_error": on_error, "keep": keep, "split": split, "blame": blame}
     options |= {"seek_budget_ms": seek_budget, "deterministic": deterministic, "changes": changes, "events": events}
     options |= {"mode": mode, "hashes": hashes, "notes": notes, "writes": writes}
-    with processes_beside(loaded, shards, cluster, tick_count, output, notes, quiet=quiet) as run_of:
-        recorder = _start(output, run_of.scenario, options, start, tick_count, run_of.first_tick)
-        _announce(loaded, tick_count, recorder, start, quiet=quiet, is_named=output is not None)
-        return _record(
-            recorder, run_of, players, source, tick_count, notes, sim, realtime, upload, live=live, quiet=quiet
-        )
+    with processes_beside(loaded, shards, cluster, until, output, notes, quiet=quiet) as run_of:
+        recorder = _start(output, run_of.scenario, options, start, until, run_of.first_tick)
+        _announce(loaded, until, recorder, start, quiet=quiet, is_named=output is not None)
+        return _record(recorder, run_of, players, source, until, notes, sim, realtime, upload, live=live, quiet=quiet)
 
 
 def _record(
