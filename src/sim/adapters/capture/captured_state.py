@@ -19,9 +19,10 @@ from sim.adapters.capture.arguments.held_objects import HeldObjects
 from sim.adapters.capture.constants import Constants
 from sim.adapters.capture.foreign_fields import holders_of_bases, memories_of
 from sim.adapters.capture.graph.differences import differences
+from sim.adapters.capture.graph.hidden_bases import HiddenBases
 from sim.adapters.capture.graph.names.classes import ClassFinder
 from sim.adapters.capture.graph.object_graph import ObjectGraph, graph_entries
-from sim.adapters.capture.graph.trial_restore import is_restorable
+from sim.adapters.capture.graph.restored.trial_restore import is_restorable
 from sim.adapters.capture.graph.unsavable import UnsavableError, ways_out
 from sim.adapters.capture.graph.values.foreign_values import overlap, shared_memory
 from sim.adapters.capture.known_objects import KnownObjects, Place, kept_values
@@ -60,8 +61,6 @@ class CapturedState:
         objects: by the names of their layers.
     """
 
-    state: State
-
     def __init__(
         self,
         layers: Sequence[tuple[str, Any]],
@@ -86,16 +85,15 @@ class CapturedState:
         self._layers = list(layers)
         self._classes = {name: type(holder) for name, holder in layers}
         self._ways_out = partial(ways_out, otherwise)
-        self._pickler = pickler
-        self._detached, self._ignored = frozenset(detached), frozenset(ignored)
+        self._pickler, self._detached, self._ignored = pickler, frozenset(detached), frozenset(ignored)
         own = (kind for kind in map(type, dict(layers).values()) if not module_of(kind).startswith("sim.adapters."))
         self._finder = ClassFinder([object, *own][-1])
         self._surveyor = Surveyor(
             classify, self._finder, ignored=self._ignored, detached=self._detached, opens_objects=opens_objects
         )
-        self._surveyor.find_earlier = self._held_before
-        self._steps = 0
-        self._classify = classify
+        self._bases = HiddenBases(lambda: holders_of_bases(self._elsewhere))
+        self._surveyor.memory.find_earlier, self._surveyor.memory.find_faces = self._held_before, self._bases.faces
+        self._steps, self._classify = 0, classify
         self._graph: Any = None  # An ObjectGraph from the first survey on.
         self._packer: Any = None  # A StepPacker.
         self._met_layers: dict[str, Any] = {}  # The objects of the last look for weak references to them.
@@ -314,7 +312,7 @@ class CapturedState:
                 self._finder.register(cls)
         graph = ObjectGraph(state, self._finder, pickler=self._pickler, ignored=self._ignored)
         graph.nodes.elsewhere = self._constants.addresses
-        graph.special.find_holders = lambda: holders_of_bases(self._elsewhere)
+        graph.special.bases = self._bases
         for layer in self.objects.values():
             graph.groups.global_names.update(self._finder.names_beside(type(layer)))
         return graph
@@ -343,8 +341,10 @@ class CapturedState:
         self._known = KnownObjects(self.structure, self.objects, self._elsewhere, self._generator_parts)
 
     def _make_packer(self) -> None:
-        others = (self._detached, self._surveyor.has_own_memory, self._packer)
+        self._bases.replaced = self._bases.find_written()
+        others = (self._detached, self._surveyor.memory.is_own, self._packer)
         self._packer = StepPacker(self.state, self.structure, self.objects, *others)
+        self._bases.find_written = self._packer.faces
         self.held = HeldObjects(self._graph, self._constants, self._with_fields)
 
     def _write_everything(self) -> None:

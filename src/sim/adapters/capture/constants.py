@@ -22,7 +22,7 @@ from sim.adapters.capture.graph.cells.changed_cells import changed_places
 from sim.adapters.capture.graph.names.classes import ClassFinder
 from sim.adapters.capture.graph.object_graph import ObjectGraph, graph_entries
 from sim.adapters.capture.graph.reach.paths import chain_to
-from sim.adapters.capture.graph.restore_graph import Restoring
+from sim.adapters.capture.graph.restored.restore_graph import Restoring
 from sim.adapters.capture.graph.unsavable import UnsavableError
 from sim.adapters.capture.values import NotPlainError, decode_state, encode_state, encode_value
 from sim.kernel.schema import Schema

@@ -10,9 +10,10 @@ from __future__ import annotations
 import gc
 import sys
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+import attrs
 import numpy as np
 
 from sim.adapters.capture.graph.rows import object_dict
@@ -63,27 +64,76 @@ def is_over(one: Any, base: Any) -> bool:
 
 
 def is_shared(
-    array: Array, roots: Iterable[Any], is_left_alone: LeftAlone, named: Callable[[type], Iterable[int]]
+    array: Array,
+    roots: Iterable[Any],
+    is_left_alone: LeftAlone,
+    named: Callable[[type], Iterable[int]],
+    *,
+    but_by_views_of: Any = None,
 ) -> bool:
     """Return True if objects lead to the base of an array, or to another view of it, but by this array.
 
-    is_left_alone: True for an attribute of an object that is not saved, which leads to nothing here. named: the identities
+    but_by_views_of: an array that stands for the base; then views do not count, but the base and this array do, where
+    something else than a view leads to them. is_left_alone: True for an attribute of an object that is not saved, which leads to nothing here. named: the identities
     of the objects to which the module of a class refers by names that its code uses.
     """
-    base = array.base
+    base, face = array.base, but_by_views_of
     waiting, seen, classes = [one for one in roots if one is not array], {id(array)}, set[type]()
     while waiting:
-        if any(is_over(one, base) for one in waiting):
+        if any(is_over(one, base) if face is None else one is base or one is face for one in waiting):
             return True
         seen.update(map(id, waiting))
         classes.update(map(type, waiting))
         others = [one for one in waiting if _is_looked_into(type(one))]
         found = gc.get_referents(*[one for one in waiting if not _is_looked_into(type(one))])
         for one in others:
-            found += _parts(one, is_left_alone)
+            found += _parts(one, is_left_alone) if face is None or not is_over(one, base) else ()
         held = {id(one): one for one in found if type(one) not in _ATOMS}
         waiting = [one for key, one in held.items() if key not in seen and not isinstance(one, _NO_WAY)]
     return any(id(base) in named(one) for one in classes)
+
+
+@attrs.define
+class OwnMemory:
+    """Tells which arrays have memory of their own, among the objects of a simulation.
+
+    Attributes:
+        is_left_alone, named: see is_shared.
+        holders: the outermost objects.
+        find_earlier: returns what the last capture still holds.
+        find_faces: returns the arrays that stand for a hidden base, or did then, by the identity of the base.
+    """
+
+    is_left_alone: LeftAlone
+    named: Callable[[type], Iterable[int]]
+    holders: Sequence[Any] = ()
+    find_earlier: Callable[[], Iterable[Any]] = tuple
+    find_faces: Callable[[], Mapping[int, Any]] = dict
+
+    def is_own(self, array: Array) -> bool:
+        """Return True if nothing in the objects shares the memory, as they are now and as far as they were captured last."""
+        if is_only_holder(array):
+            return True
+        if not holds_whole_base(array):
+            return False
+        if self.find_faces().get(id(array.base)) is array:
+            return True  # As in a run that was loaded, where it owns the memory.
+        return not is_shared(array, [*self.holders, *self.find_earlier()], self.is_left_alone, self.named)
+
+    def is_kept(self, array: Array) -> bool:
+        """Return True for an array with a field as long as nothing else holds all of its memory: it stands for a hidden base.
+
+        A run that was loaded has no such base: there the array owns the memory, and other arrays are views of it.
+        """
+        if is_only_holder(array):
+            return True
+        if not holds_whole_base(array):
+            return False
+        face = self.find_faces().get(id(array.base))
+        by_views_of = array if face is None else face
+        return face is array or not is_shared(
+            array, self.holders, self.is_left_alone, self.named, but_by_views_of=by_views_of
+        )
 
 
 def _is_looked_into(kind: type) -> bool:

@@ -218,6 +218,10 @@ class StepPacker:
         yield from (array.value for array in self._large)
         yield from map(self._plan.value, self._planned)
 
+    def faces(self) -> dict[int, Any]:
+        """The arrays that stand for a hidden base, now or before what replaced them, by the identity of the base."""
+        return {id(one.base): one for array in self._attached for one in array.faces()}
+
     def end(self) -> None:
         """Keep nothing alive any more: a packer, its plan and the plan's function refer to each other."""
         self._plan.end()
@@ -340,9 +344,10 @@ class StepPacker:
                 return False
         elif value.ndim > 1 and not flags.c_contiguous:
             return False
-        for other in self._attached:  # noqa: SIM110 - in each step: a generator takes longer
+        for other in self._attached:  # In each step: a generator takes longer.
             if other is not array and value is other.attributes.get(other.name):
                 return False  # One array under two names: only the rest can express that.
+        array.noted(value)
         return True
 
     # --- made once
@@ -373,7 +378,7 @@ class StepPacker:
         part = self._add_hot(value, slot.offset, slot.size_bytes) if is_hot(slot.size_bytes) else None
         view = state[slot.name] if part is None else None
         kept = value if part is None else None
-        made = PackedArray(attributes, name, kept, value.shape, value.dtype, part, view, detached)
+        made = PackedArray(attributes, name, kept, value.shape, value.dtype, part, view, detached).noted(value)
         self._arrays[layer, name] = made
         if part is None:
             self._large.append(made)

@@ -23,7 +23,7 @@ from __future__ import annotations
 import functools
 import re
 import types
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
 import attrs
@@ -35,7 +35,7 @@ from sim.adapters.capture.graph.kinds.refusals import refusal_of_package
 from sim.adapters.capture.graph.kinds.special_kinds import KINDS as SPECIAL_KINDS
 from sim.adapters.capture.graph.names.classes import ClassFinder
 from sim.adapters.capture.graph.unsavable import UnsavableError, refusal_of
-from sim.adapters.capture.own_memory import holds_whole_base, is_only_holder, is_quick_array, is_shared
+from sim.adapters.capture.own_memory import OwnMemory, is_quick_array
 from sim.adapters.capture.rng_state import identities_of_pcg, is_pcg, pcg_kind
 from sim.adapters.capture.values import encode_value
 from sim.kernel.class_names import module_of
@@ -158,7 +158,7 @@ class Surveyor:
 
     Attributes:
         unknown: the full names of attributes that turned out to hold something that cannot be saved, with the reason.
-        find_earlier: returns what the last capture still holds.
+        memory: tells which arrays have memory of their own.
     """
 
     def __init__(
@@ -179,8 +179,7 @@ class Surveyor:
         self._detached, self._opens_objects, self._ignored = detached, opens_objects, ignored
         self._classify, self._finder = classify, finder
         self.unknown: dict[str, str] = {}
-        self.find_earlier: Callable[[], Iterable[Any]] = tuple
-        self._holders: list[Any] = []  # The outermost objects.
+        self.memory = OwnMemory(self._is_left_alone, finder.names_beside)
 
     def survey(self, layers: Sequence[tuple[str, Any]], before: Structure | None) -> tuple[Structure, dict[str, Any]]:
         """The structure of these objects and of the objects inside them, and all these objects by name.
@@ -190,7 +189,7 @@ class Surveyor:
         Raises UnsavableError for an array of another library whose memory another attribute shares.
         """
         previous = before.category_of() if before is not None else {}
-        self._holders = [holder for _, holder in layers]
+        self.memory.holders = [holder for _, holder in layers]
         surveyed: list[Layer] = []
         objects: dict[str, Any] = {}
         waiting = list(layers)
@@ -275,7 +274,8 @@ class Surveyor:
                 return "rest", None
         if letter is not None:
             return "cell", letter
-        own = self._own_field(value, taken, is_copy=full.rpartition(".")[0] in self._detached)
+        is_copy = full.rpartition(".")[0] in self._detached
+        own = self._own_field(value, taken, is_copy=is_copy, had_field=was == "array")
         if own is not None:
             return own
         if was == "constant" and type(value) in (dict, list, set, tuple):
@@ -284,9 +284,14 @@ class Surveyor:
             return "object", self._finder.name_of(type(value))
         return self._by_type(value, before, is_new=is_new)
 
-    def _own_field(self, value: Any, taken: set[int], *, is_copy: bool) -> tuple[Category, Any] | None:
+    def _own_field(self, value: Any, taken: set[int], *, is_copy: bool, had_field: bool) -> tuple[Category, Any] | None:
         """The field of an array or a generator of its own; None for others, and if another field shares a part of it."""
-        if id(value) not in taken and is_quick_array(value, self.has_own_memory, is_copy=is_copy):
+        is_own = self.memory.is_kept if had_field else self.memory.is_own
+        if id(value) not in taken and is_quick_array(value, is_own, is_copy=is_copy):
+            if not is_copy and value.base is not None:
+                if id(value.base) in taken:
+                    return None
+                taken.add(id(value.base))
             taken.add(id(value))
             return "array", [value.dtype.str, list(value.shape)]
         if is_pcg(value):
@@ -295,13 +300,6 @@ class Surveyor:
                 taken |= parts
                 return "generator", pcg_kind(value)
         return None
-
-    def has_own_memory(self, array: Any) -> bool:
-        """Return True if nothing in the objects shares the memory, as they are now and as far as they were captured last."""
-        if is_only_holder(array):
-            return True
-        roots = [*self._holders, *self.find_earlier()]
-        return holds_whole_base(array) and not is_shared(array, roots, self._is_left_alone, self._finder.names_beside)
 
     def _is_left_alone(self, holder: Any, name: str, value: Any) -> bool:
         is_ignored = bool(self._ignored) and self._is_ignored(type(holder), name)
@@ -327,7 +325,7 @@ class Surveyor:
         is_own = was in ("object", "same") or (before is None and not is_new)
         if self._opens_objects and is_open_object(value) and (is_own or self._holds_kept(value)):
             name = self._finder.name_of(type(value))
-            if not self._finder.is_of_a_variable(value, [*map(type, self._holders)]):  # The graph names these.
+            if not self._finder.is_of_a_variable(value, [*map(type, self.memory.holders)]):  # The graph names these.
                 return "object", name
         return "rest", NEVER_SET if value is None and (before is None or before.detail == NEVER_SET) else None
 

@@ -17,7 +17,7 @@ from sim.adapters.capture.foreign_fields import restore_foreign
 from sim.adapters.capture.graph.names.classes import NotFoundError
 from sim.adapters.capture.graph.names.python_class import in_order, make_shell
 from sim.adapters.capture.graph.object_graph import ObjectGraph
-from sim.adapters.capture.graph.restore_graph import Restoring
+from sim.adapters.capture.graph.restored.restore_graph import Restoring
 from sim.adapters.capture.known_objects import kept_values
 from sim.adapters.capture.own_memory import TEXT_KINDS, is_only_holder, is_quick_array
 from sim.adapters.capture.rng_state import (

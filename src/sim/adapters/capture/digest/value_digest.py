@@ -19,6 +19,8 @@ from __future__ import annotations
 import sys
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import accumulate
+from operator import mul
 from typing import Any
 
 import attrs
@@ -341,14 +343,14 @@ class _Walk:
                 owners[id(owner)] = owner
                 groups.setdefault(id(owner), []).append((number, value))
         for address, arrays in groups.items():
-            # An array that sees all of the memory of a hidden base stands for it, as one that owns such memory does.
+            # The first array that sees all of the memory stands for it: which one owns it, or a hidden base, is no value.
             whole = (number for number, array in arrays if _is_all_of(array, owners[address]))
-            holder = self._numbers.get(address, next(whole, -1))
+            holder = next(whole, self._numbers.get(address, -1))
             if len(arrays) == 1 and (holder == -1 or holder == arrays[0][0]):
                 continue  # No other array and no other object sees this memory.
             start = _address(arrays[0][1])
             for number, array in arrays:
-                place = b"%d %d " % (holder, _address(array) - start) + repr(array.strides).encode()
+                place = b"%d %d " % (holder, _address(array) - start) + repr(_strides(array)).encode()
                 self._write(number, b"memory", [text_token(place.decode())], ["'s memory"])
 
 
@@ -368,6 +370,15 @@ def _owner_of(array: Any) -> Any:
 def _is_all_of(array: Any, owner: Any) -> bool:
     """Return True for an array that holds just the memory of the array that owns it."""
     return isinstance(owner, np.ndarray) and array.flags.c_contiguous and array.nbytes == owner.nbytes
+
+
+def _strides(array: Any) -> tuple[int, ...]:
+    """The strides of an array: along an axis of one item or none, where any is as good, the one of an array of this shape."""
+    sizes = accumulate([array.itemsize, *(max(1, length) for length in reversed(array.shape[1:]))], mul)
+    own = reversed([*sizes][: array.ndim])
+    return tuple(
+        one if length < 2 else stride for length, stride, one in zip(array.shape, array.strides, own, strict=True)
+    )
 
 
 def _address(array: Any) -> int:

@@ -110,10 +110,10 @@ class ObjectGraph:
             self._empty_columns()
         root[:] = roots
         self.groups.forget_found()
-        known = find_known()
-        before = self.encoder.known
+        known, before = find_known(), self.encoder.known
         is_known_alike = known is before or known == before or not self._concerns_known(known)
         self.encoder.known = known
+        self.special.bases.begin()
         if group is None:
             self.nodes.number_of(root)
         try:

@@ -7,20 +7,14 @@ in a table of its own, which is written in place.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
-from sim.adapters.capture.graph.kinds.array_kind import (
-    has_memory,
-    is_array,
-    layout_of,
-    layout_seal,
-    memory_of,
-    owns_memory,
-)
+from sim.adapters.capture.graph.hidden_bases import HiddenBases
+from sim.adapters.capture.graph.kinds.array_kind import is_array, layout_seal, memory_of
 from sim.adapters.capture.graph.kinds.kind_protocol import SpecialKind
 from sim.adapters.capture.graph.kinds.partial_kind import PartialKind
 from sim.adapters.capture.graph.kinds.refusals import refusal, refusal_of_unknown
@@ -69,6 +63,7 @@ class SpecialNodes:
         seen: the elements that were seen in sets; another graph of the same objects continues it.
         known_sets: the numbers of sets with an element that is saved elsewhere.
         foreign_memories: of arrays of other libraries that can be written to, by number.
+        bases: which array stands for a hidden base; another graph of the same objects has the same ones.
     """
 
     def __init__(self, storage: Storage, encoder: TreeEncoder, pickler: Any) -> None:
@@ -89,8 +84,7 @@ class SpecialNodes:
         self._is_changed = False
         self.count = 0
         self.foreign_memories: dict[int, Memory] = {}
-        # The arrays saved elsewhere, by the identity of the hidden base that holds just their memory.
-        self.find_holders: Callable[[], Mapping[int, Any]] = dict
+        self.bases = HiddenBases()
 
     def takes(self, value: Any) -> bool:
         """Return True for an object of a known C type, or of any if the user trusts pickle. Raises UnsavableError."""
@@ -208,6 +202,7 @@ class SpecialNodes:
             return False
         if type(value) is set:
             return True  # Restored, and not looked at since.
+        self.bases.begin()
         name, plain, parts = self._taken(value)
         return pack([name, plain, [probe.tree(part, []) for part in parts]]) == self.contents.get(number)
 
@@ -267,8 +262,7 @@ class SpecialNodes:
     def _taken(self, value: Any) -> tuple[str, Any, tuple[Any, ...]]:
         kind = type(value)
         if is_array(value):
-            plain, parts = layout_of(value)
-            return ARRAY_LETTER, plain, parts if owns_memory(plain) else (self._memory_holder(*parts),)
+            return ARRAY_LETTER, *self.bases.layout_of(value, self._is_known)
         if is_foreign_array(value):
             return FOREIGN, encode_foreign(value), ()
         handler: SpecialKind | None = KINDS.get(kind)
@@ -282,11 +276,8 @@ class SpecialNodes:
             raise UnsavableError(reason, "keep what you need of it in attributes", value) from None
         return PICKLED, content, tuple(names.met.values())
 
-    def _memory_holder(self, base: Any) -> Any:
-        """The array that a view is saved as a view of: its base, or the array with a field that alone holds the base."""
-        if id(base) in self._encoder.known or self._encoder.node_at(id(base)) is not None:
-            return base
-        return self.find_holders().get(id(base), base)
+    def _is_known(self, address: int) -> bool:
+        return address in self._encoder.known or self._encoder.node_at(address) is not None
 
     def unpickled(self, content: bytes, node: Callable[[int], Any]) -> Any:
         """An object that was pickled. node: the object of a number. Raises NotCapturedError without the user's trust."""
@@ -313,11 +304,12 @@ class SpecialNodes:
             storage.state[f"{SPECIAL_BYTES}.byte"][...] = np.frombuffer(joined, np.uint8)
         if self._arrays or self._owning:
             self._write_arrays()
+        self.bases.end()
 
     def _write_arrays(self) -> None:
         storage = self._storage
         if self._owning is None or self._arena is not storage.state.arena:
-            owning = {number: array for number, array in sorted(self._arrays.items()) if has_memory(array)}
+            owning = {number: array for number, array in sorted(self._arrays.items()) if self.bases.has_memory(array)}
             sizes = [array.nbytes for array in owning.values()]
             storage.resize(ARRAYS, len(owning))
             storage.resize(ARRAY_BYTES, sum(sizes))

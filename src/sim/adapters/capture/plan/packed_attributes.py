@@ -31,7 +31,11 @@ class WatchedAttribute:
 
 @attrs.define(eq=False)
 class PackedArray:
-    """An array: its index among the joined parts, or its present value and the view that it is copied to."""
+    """An array: its index among the joined parts, or its present value and the view that it is copied to.
+
+    Attributes:
+        based, based_before: the last two arrays that were a view of all of a hidden base; see hidden_bases.py.
+    """
 
     attributes: dict[str, Any]
     name: str
@@ -41,3 +45,15 @@ class PackedArray:
     part: int | None
     view: Any
     detached: bool
+    based: Any = None
+    based_before: Any = None
+
+    def noted(self, value: Any) -> PackedArray:
+        """Note the array that is written, if it has a hidden base; return self."""
+        if value.base is not None and not self.detached:
+            self.based_before, self.based = self.based, value
+        return self
+
+    def faces(self) -> list[Any]:
+        """The arrays with a hidden base that are written, or were before the last one came."""
+        return [one for one in (self.based_before, self.based) if one is not None]

@@ -20,7 +20,7 @@ from sim.adapters.capture.digest.attribute_reader import AttributeReader
 from sim.adapters.capture.digest.value_digest import ValueSubject
 from sim.adapters.capture.digest.value_tokens import ATOMS
 from sim.adapters.capture.graph.names.ignored import ensure_names_match
-from sim.adapters.capture.graph.trial_restore import is_restorable
+from sim.adapters.capture.graph.restored.trial_restore import is_restorable
 from sim.adapters.capture.graph.unsavable import UnsavableError
 from sim.adapters.capture.known_objects import kept_values
 from sim.adapters.capture.native_objects import is_native

@@ -52,8 +52,26 @@ def layout_of(array: Array) -> tuple[list[Any], tuple[Any, ...]]:
         raise UnsavableError("it is a view of an array of objects", "keep a copy of it", array)
     while type(base.base) is np.ndarray:
         base = base.base
+    return view_layout(array, base), (base,)
+
+
+def owner_layout(array: Array) -> list[Any]:
+    """Plain data of an array in C order, as layout_of gives it for one that owns its memory."""
+    return [array_type_to_plain(array.dtype), list(array.shape), False, bool(array.flags.writeable)]
+
+
+def view_layout(array: Array, base: Array) -> list[Any]:
+    """Plain data of an array as a view of the memory of a base."""
     offset = array.__array_interface__["data"][0] - base.__array_interface__["data"][0]
-    return [dtype, list(array.shape), list(array.strides), offset, bool(array.flags.writeable)], (base,)
+    strides = list(array.strides)
+    if array.ndim and min(array.shape) < 2:
+        # Along an axis of one item or none any stride is as good, and a view of an array made again may have another one.
+        step = array.itemsize
+        for axis in reversed(range(array.ndim)):
+            if array.shape[axis] < 2:
+                strides[axis] = step
+            step *= max(1, array.shape[axis])
+    return [array_type_to_plain(array.dtype), list(array.shape), strides, offset, bool(array.flags.writeable)]
 
 
 def owns_memory(plain: Sequence[Any]) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from sim.adapters.capture.graph.object_graph import ObjectGraph
-from sim.adapters.capture.graph.restore_graph import Restoring
+from sim.adapters.capture.graph.restored.restore_graph import Restoring
 from sim.adapters.interface.adapter_registry import NotCapturedError
 from sim.kernel.state import State
 

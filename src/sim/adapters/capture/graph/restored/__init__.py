@@ -1,0 +1,1 @@
+"""Objects made from a graph."""

@@ -1,0 +1,123 @@
+"""Arrays that see one memory: whichever of them owns it, a replay is right, and its states are the recorded ones.
+
+``tools/campaigns/shared_arrays.py`` compares many more random runs.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+import recorder
+import replayer
+from sim.adapters import adapt, fields
+
+from arrays_of_one_memory import Part, compare
+
+RUNS = 6
+
+
+def test_random_runs_are_the_same_however_they_are_seen(tmp_path: Path) -> None:
+    for _ in range(RUNS):
+        seed = random.randrange(1 << 32)
+        compare(seed, tmp_path / f"{seed}.tape")
+
+
+@pytest.mark.parametrize("seed", [7, 17, 27, 43, 44, 1057])
+def test_runs_that_differed_once(seed: int, tmp_path: Path) -> None:
+    compare(seed, tmp_path / "run.tape")
+
+
+class Steps:
+    """Its array is made by reshape in step 3; a step does what is asked of it at its tick."""
+
+    do: ClassVar[dict[int, Callable[[Any], None]]]
+
+    def __init__(self, do: dict[int, Callable[[Any], None]]) -> None:
+        self.t = 0
+        self.grid: Any = None
+        self.rows: list[Any] = []
+        self.part = Part()
+        type(self).do = do
+
+    def step(self, _: Any = None) -> None:
+        self.t += 1
+        if self.t == 3:
+            self.grid = np.arange(6.0).reshape(3, 2)
+        if self.t in self.do:
+            self.do[self.t](self)
+        if self.grid is not None:
+            self.grid += 1
+
+    def values(self) -> tuple[Any, ...]:
+        grid = None if self.grid is None else self.grid.tolist()
+        return self.t, grid, [row.tolist() for row in self.rows]
+
+
+def keep_a_row(steps: Steps) -> None:
+    steps.rows.append(steps.grid[1])
+
+
+def get_an_attribute(steps: Steps) -> None:
+    steps.name = "another structure"  # type: ignore[attr-defined]
+
+
+def lose_the_grid(steps: Steps) -> None:
+    steps.grid = None
+
+
+def keep_the_grid_elsewhere(steps: Steps) -> None:
+    steps.part.found, steps.grid = steps.grid, np.zeros((3, 2))  # type: ignore[attr-defined]
+
+
+def see_it_in_its_place(steps: Steps) -> None:
+    steps.grid = steps.grid.reshape(-1).reshape(3, 2)
+
+
+def lose_the_rows(steps: Steps) -> None:
+    steps.rows.clear()
+
+
+CASES: dict[str, dict[int, Callable[[Any], None]]] = {
+    "a row is kept, and then an attribute comes": {7: keep_a_row, 9: get_an_attribute},
+    "a row outlives the array": {7: keep_a_row, 9: lose_the_grid, 12: get_an_attribute},
+    "a row is taken in the step that drops the array": {7: lambda s: (keep_a_row(s), lose_the_grid(s))},
+    "the array moves while a row is kept": {7: keep_a_row, 9: keep_the_grid_elsewhere, 13: get_an_attribute},
+    "the array moves alone": {7: keep_the_grid_elsewhere, 9: get_an_attribute, 13: lose_the_rows},
+    "a view takes the array's place": {
+        6: see_it_in_its_place,
+        7: keep_a_row,
+        9: see_it_in_its_place,
+        13: get_an_attribute,
+    },
+    "rows come and go": {6: keep_a_row, 8: lose_the_rows, 9: get_an_attribute, 11: keep_a_row, 14: lose_the_rows},
+}
+
+
+@pytest.mark.parametrize("do", CASES.values(), ids=CASES)
+def test_each_tick_is_reached_from_each_keyframe(do: dict[int, Callable[[Any], None]], tmp_path: Path) -> None:
+    """The plain loop beside the recording is the truth, by a new timeline for each tick."""
+    tape, live = tmp_path / "steps.tape", Steps(do)
+    recorded = recorder.record(live, tape, fields(), quiet=True, trial_ms=0, keyframe_interval_ticks=5)
+    truth = [live.values()]
+    for _ in range(20):
+        recorded.step(None)
+        truth.append(live.values())
+    recorded.close()
+
+    def world() -> Any:
+        return adapt(Steps(do), fields())
+
+    for tick, values in enumerate(truth):
+        with replayer.open(tape, world=world) as run:
+            run.seek(tick)
+            assert run.subject.values() == values
+    with replayer.open(tape, world=world) as run:
+        report = run.verify()
+    assert report.ok
+    assert report.wrong_keyframes == []

@@ -1,0 +1,40 @@
+"""Record random simulations whose arrays see each other's memory, and compare each with the live run in every way.
+
+    python tools/campaigns/shared_arrays.py [--runs N] [--seed S]
+
+Each run has its own seed, the first one's plus its number. The seeds that failed are printed; the exit code is 1 if one did.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "support"))
+
+from arrays_of_one_memory import compare  # noqa: E402 - it is in tests/support
+
+
+def main() -> int:
+    """Run the campaign."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=2_000, help="four take a second")
+    parser.add_argument("--seed", type=int, default=0, help="of the first run")
+    options = parser.parse_args()
+    failed = []
+    for seed in range(options.seed, options.seed + options.runs):
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                compare(seed, Path(folder, "run.tape"))
+            except Exception as error:  # noqa: BLE001 - each failure is a finding, and the others are looked at, too
+                failed.append(seed)
+                print(f"seed {seed}: {type(error).__name__}: {error}", flush=True)
+    print(f"{options.runs} runs from seed {options.seed}: {len(failed)} failed {failed or ''}".strip())
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
