@@ -7,19 +7,11 @@ array owns the memory, there or here, must make no difference.
 from __future__ import annotations
 
 import random
-import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-import recorder
-import replayer
-from sim.adapters import adapt, fields
-
-TICKS, KEYFRAME_TICKS = 25, 5
-SEEKS, STEPS_BETWEEN_MAX = 10, 4
 SHARED_MAX = 12  # Arrays of which each pair is asked if it shares memory.
 
 Array = Any
@@ -146,37 +138,3 @@ class Sharing:
         held = [(name, array.dtype.str, array.tolist()) for (_, name), array in zip(places, arrays, strict=True)]
         others = {name: value for name, value in sorted(vars(self).items()) if isinstance(value, int | float | None)}
         return repr((held, same, shared, others))
-
-
-def compare(seed: int, tape: Path) -> None:
-    """Record a run, and compare it as often as it is seen: by new timelines, by a used one, and by verify.
-
-    Raises AssertionError with what differs, and any error of the replay.
-    """
-    live = Sharing(seed)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")  # A keyframe that has to be repaired.
-        recorded = recorder.record(live, tape, fields(), quiet=True, trial_ms=0, keyframe_interval_ticks=KEYFRAME_TICKS)
-        truth = [live.values()]
-        for _ in range(TICKS):
-            recorded.step(None)
-            truth.append(live.values())
-        recorded.close()
-    draw = random.Random(seed)
-
-    def world() -> Any:
-        return adapt(Sharing(seed), fields())
-
-    for tick in (draw.randrange(TICKS + 1) for _ in range(2)):
-        with replayer.open(tape, world=world) as run:
-            run.seek(tick)
-            assert run.subject.values() == truth[tick], f"seed {seed}, tick {tick}, a new timeline"
-    with replayer.open(tape, world=world) as run:
-        for tick in (draw.randrange(TICKS + 1) for _ in range(SEEKS)):
-            run.seek(tick)
-            assert run.subject.values() == truth[tick], f"seed {seed}, tick {tick}, a used timeline"
-            for _ in range(draw.randrange(STEPS_BETWEEN_MAX + 1)):
-                run.subject.step()  # What was handed out is used.
-        report = run.verify()
-        assert report.ok, f"seed {seed}: {report}"
-        assert report.wrong_keyframes == [], f"seed {seed}: {report}"

@@ -76,14 +76,12 @@ class CapturedState:
 
         layers: the outermost objects by their names. classify: see Surveyor. detached: layers whose arrays count as
         copies, even if other objects hold them. pickler: for values that cannot be saved otherwise; only where the user
-        trusts it. ignored: full names of attributes that are neither saved nor restored.
-        opens_objects: give objects of other classes fields of their own. otherwise: the last option in the message for
-        a value that cannot be saved.
+        trusts it. ignored: full names of attributes that are neither saved nor restored. opens_objects: give objects of
+        other classes fields of their own. otherwise: the last option in the message for a value that cannot be saved.
 
         Raises NotCapturedError for a value that pickle refuses.
         """
-        self._layers = list(layers)
-        self._classes = {name: type(holder) for name, holder in layers}
+        self._layers, self._classes = list(layers), {name: type(holder) for name, holder in layers}
         self._ways_out = partial(ways_out, otherwise)
         self._pickler, self._detached, self._ignored = pickler, frozenset(detached), frozenset(ignored)
         own = (kind for kind in map(type, dict(layers).values()) if not module_of(kind).startswith("sim.adapters."))
@@ -163,9 +161,8 @@ class CapturedState:
 
     def _pack_others(self, *, is_packed: bool) -> None:
         """Capture what the packer leaves to others. is_packed: False if it could not write its part."""
-        packer, steps = self._packer, self._steps
-        is_packed = is_packed or (self._follow() and packer.pack(steps))
-        if not is_packed or (packer.rest_has_moved and not self._pack_rest()):
+        is_packed = is_packed or self._follow()
+        if not is_packed or (self._packer.rest_has_moved and not self._pack_rest()):
             self._refresh()
         # Also after a refresh: in a run that was loaded there may be no refresh at this step.
         if self._constant_names:
@@ -223,13 +220,16 @@ class CapturedState:
     # --- when an attribute is of a different kind than before
 
     def _follow(self) -> bool:
-        """Look at objects that replaced others of the same form. Return False if there are none, or more has changed."""
+        """Write objects that replaced others of the same form. Return False if there are none, or more has changed."""
         objects = replaced_objects(self.structure, self.objects, self._packer.before, self._surveyor, self._is_node)
-        if objects:
-            self._packer.follow(objects)
-            self.objects = {**self.objects, **objects}
-            self._find_all()
-        return bool(objects)
+        if not objects:
+            return False
+        self._packer.follow(objects)
+        self.objects = {**self.objects, **objects}
+        if not self._packer.pack(self._steps):
+            return False
+        self._find_all()
+        return True
 
     def _refresh(self) -> None:
         """Survey all objects again. Raises NotCapturedError."""
@@ -381,7 +381,7 @@ class CapturedState:
         state, graph = self.state, self._make_graph(self.state)
         content = state.blob(CONSTANTS)
         is_present = content == self._constants.content and not self.constants_have_changed()
-        constants = None if is_present else self._constants.values_in(content)
+        constants = self._constants.present if is_present else self._constants.values_in(content)
         self.structure, self.objects = restore_objects(
             state, self._layers, self._surveyor, constants, graph, self._detached
         )
@@ -392,7 +392,7 @@ class CapturedState:
         self._find_all()
         self._graph.forget()
         self._graph = graph
-        if not is_present:
+        if not (is_present and self._constants.are_of(self._constant_names)):
             self._constants = Constants(self._finder, self.objects, self._constant_names)
         graph.nodes.elsewhere = self._constants.addresses
         graph.encoder.known = self._known_names()

@@ -52,7 +52,7 @@ class Constants:
 
     def __init__(self, finder: ClassFinder, objects: Mapping[str, Any], names: Mapping[str, tuple[str, str]]) -> None:
         """Take them. objects: the layers by name. names: the layer and the attribute of each, by its full name."""
-        self._finder, self._names = finder, names
+        self._finder, self._names = finder, dict(names)
         self.content = b""
         self.addresses: Mapping[int, int] = {}
         self._graph_is_broken = False
@@ -87,6 +87,14 @@ class Constants:
             self._graph_is_broken = True
         return self._graph_is_broken or self._graph.writes != self._writes
 
+    @property
+    def present(self) -> list[Any]:
+        """The containers, after have_changed was False.
+
+        Attributes may hold others by now, where a user has stepped what a replay handed out.
+        """
+        return list(self._graph.root) if self._names else []
+
     def accept(self, objects: Mapping[str, Any]) -> bool:
         """Expect what is there now, if it is what was there, made of other objects. Return False if it is not.
 
@@ -96,6 +104,10 @@ class Constants:
             return False
         self._rest(objects)
         return True
+
+    def are_of(self, names: Mapping[str, tuple[str, str]]) -> bool:
+        """Return True if these attributes, in this order, hold the containers."""
+        return list(names.items()) == list(self._names.items())
 
     def leading_to(self, value: Any) -> list[Any]:
         """The objects that lead from an attribute to one in a container, as the containers were when they were taken."""
@@ -127,8 +139,8 @@ class Constants:
         """
         if not self.addresses:
             return set()
-        fields = (id(attributes[name]) for full, attributes, name in elsewhere if full not in self._names)
-        return {*met, *(one for one in fields if one in self.addresses)}
+        others = (attributes.get(name) for full, attributes, name in elsewhere if full not in self._names)
+        return {*met, *(id(one) for one in others if id(one) in self.addresses)}
 
     def values_in(self, content: bytes) -> list[Any]:
         """The containers that were written as content. Raises ValueError for other bytes."""

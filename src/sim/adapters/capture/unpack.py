@@ -51,14 +51,14 @@ def restore_objects(
     state: State,
     layers: Sequence[tuple[str, Any]],
     surveyor: Surveyor,
-    constants: Sequence[Any] | None,
+    constants: Sequence[Any],
     graph: ObjectGraph,
     detached: frozenset[str],
 ) -> tuple[Structure, dict[str, Any]]:
     """Restore the objects from the arena, and return its structure and all objects by name.
 
     detached: layers whose arrays are never written to, since others may hold them. constants: the large
-    containers, in order; None if the objects hold them already. graph: an empty one over the state, for the rest.
+    containers, in order. graph: an empty one over the state, for the rest.
 
     Raises NotCapturedError, naming an object of a different kind than was saved; ValueError for an arena of anything
     else.
@@ -92,7 +92,7 @@ class _Restoring:
         self._known: dict[str, Any] = {}
         self._cell_count = 0
 
-    def run(self, constants: Sequence[Any] | None) -> dict[str, Any]:
+    def run(self, constants: Sequence[Any]) -> dict[str, Any]:
         """Restore layer by layer, and return the objects by name."""
         objects = self._objects
         for layer in self._structure.layers:
@@ -126,15 +126,13 @@ class _Restoring:
         except NotFoundError as error:
             raise NotCapturedError(str(error)) from None
 
-    def _restore_constants(self, constants: Sequence[Any] | None) -> None:
-        values = None if constants is None else iter(constants)
+    def _restore_constants(self, constants: Sequence[Any]) -> None:
+        values = iter(constants)
         for layer in self._structure.layers:
             attributes = vars(self._objects[layer.name])
             for attribute in layer.attributes:
                 if attribute.category == "constant":
-                    if values is not None:
-                        attributes[attribute.name] = next(values)
-                    self._known[f"{layer.name}.{attribute.name}"] = attributes[attribute.name]
+                    attributes[attribute.name] = self._known[f"{layer.name}.{attribute.name}"] = next(values)
 
     def _clear(self, layer: str, saved: set[str], attributes: dict[str, Any]) -> None:
         """Remove the attributes that a used instance has and the saved one did not have."""

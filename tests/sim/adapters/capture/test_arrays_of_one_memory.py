@@ -1,6 +1,6 @@
 """Arrays that see one memory: whichever of them owns it, a replay is right, and its states are the recorded ones.
 
-``tools/campaigns/shared_arrays.py`` compares many more random runs.
+``tools/campaigns/random_programs.py`` compares many more random runs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ import recorder
 import replayer
 from sim.adapters import adapt, fields
 
-from arrays_of_one_memory import Part, compare
+from arrays_of_one_memory import Part, Sharing
+from seen_in_each_way import compare
 
 RUNS = 6
 
@@ -25,12 +26,12 @@ RUNS = 6
 def test_random_runs_are_the_same_however_they_are_seen(tmp_path: Path) -> None:
     for _ in range(RUNS):
         seed = random.randrange(1 << 32)
-        compare(seed, tmp_path / f"{seed}.tape")
+        compare(Sharing, seed, tmp_path / f"{seed}.tape")
 
 
 @pytest.mark.parametrize("seed", [7, 17, 27, 43, 44, 1057])
 def test_runs_that_differed_once(seed: int, tmp_path: Path) -> None:
-    compare(seed, tmp_path / "run.tape")
+    compare(Sharing, seed, tmp_path / "run.tape")
 
 
 class Steps:
