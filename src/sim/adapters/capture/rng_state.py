@@ -123,10 +123,11 @@ def generator_to_plain(generator: Any) -> list[Any]:
     return ["Generator", type(bits).__name__, _dict_to_plain(bits.state), seeds]
 
 
-def generator_from_plain(plain: Any, present: Any = None) -> Any:
-    """The generator that generator_to_plain described. present: reused if it is of the same kind.
+def generator_from_plain(plain: Any, present: Any = None, *, over: Any = None) -> Any:
+    """The generator that generator_to_plain described.
 
-    Raises ValueError for anything else.
+    present: reused if it is of the same kind. over: a bit generator that it shares with another one. Raises ValueError for
+    anything else.
     """
     match plain:
         case ["Random", "", [int(version), np.ndarray() as words, gauss]]:
@@ -134,17 +135,29 @@ def generator_from_plain(plain: Any, present: Any = None) -> Any:
             made.setstate((version, tuple(words.tolist()), gauss))
             return made
         case [("Generator" | "RandomState") as kind, str(name), list(state), *rest] if name in BIT_GENERATORS:
-            seeds = rest[0] if rest else None  # Older tapes have none.
             cls = getattr(np.random, kind)
+            present = present if over is None else cls(over)
             fits = type(present) is cls and type(_bit_generator(present)) is BIT_GENERATORS[name]
-            if not fits or (seeds is not None and seeds_to_plain(seeds_of(_bit_generator(present))) != seeds):
-                present = cls(BIT_GENERATORS[name](0 if seeds is None else seeds_from_plain(seeds)))
+            if not fits or (rest and seeds_to_plain(seeds_of(_bit_generator(present))) != rest[0]):
+                present = cls(_fresh_bits(name, *rest))
             if kind == "RandomState":
                 present.set_state(_dict_from_plain(state))
             else:
                 present.bit_generator.state = _dict_from_plain(state)
             return present
     raise ValueError("expected the state of a random generator")
+
+
+def _fresh_bits(name: str, *seeds: Any) -> Any:
+    """A bit generator in any state, with these seeds, which older tapes do not have."""
+    if seeds == (None,) and name == "MT19937":
+        return np.random.RandomState(0)._bit_generator  # noqa: SLF001 - seeded in the legacy way, it has no sequence
+    return BIT_GENERATORS[name](0 if seeds in ((), (None,)) else seeds_from_plain(*seeds))
+
+
+def bits_of(generator: Any) -> Any:
+    """The bit generator of one of NumPy's generators; None for others."""
+    return None if type(generator) is random.Random else _bit_generator(generator)
 
 
 def _dict_to_plain(state: dict[str, Any]) -> list[Any]:

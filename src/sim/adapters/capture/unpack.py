@@ -175,7 +175,8 @@ class _Restoring:
                 cls = finder.find(attribute.detail)
             except NotFoundError as error:
                 raise NotCapturedError(f"{full}: {error}") from None
-            if type(present) is not cls:
+            # In a used instance one object may be in two places that had different ones.
+            if type(present) is not cls or any(present is one for one in self._objects.values()):
                 present = attributes[attribute.name] = make_shell(cls)
                 self._made.append(present)
             self._objects[full] = present

@@ -21,7 +21,7 @@ from typing import Any, Protocol
 import msgpack
 import numpy as np
 
-from sim.adapters.capture.rng_state import generator_from_plain, generator_to_plain, is_generator
+from sim.adapters.capture.rng_state import bits_of, generator_from_plain, generator_to_plain, is_generator
 from sim.kernel.class_names import module_of
 from sim.kernel.foreign_arrays import (
     ForeignArrayError,
@@ -140,6 +140,9 @@ class ValueEncoder:
     def __init__(self, known: Mapping[int, str], others: OtherValues | None) -> None:
         self._known, self._others = known, others
         self._numbers: dict[int, int] = {}
+        self._over_bits: dict[
+            int, int
+        ] = {}  # By the identity of a bit generator, the number of the first generator over it.
         self._alive: list[Any] = []  # References, so that no id is used twice.
 
     def tree(self, value: Any, path: str, depth: int) -> Any:
@@ -170,7 +173,8 @@ class ValueEncoder:
         if placed is not None:
             return placed
         if is_array(value):
-            return self._array(value, path)
+            form = self._array(value, path)
+            return form if value.flags.writeable else ["w", form]
         return self._shared(value, path, depth)
 
     def enter(self, value: Any) -> None:
@@ -198,13 +202,20 @@ class ValueEncoder:
             self.enter(value)
             return ["b", bytes(value)]
         if is_generator(value):
-            self.enter(value)
-            return ["g", self.tree(generator_to_plain(value), path, depth + 1)]
+            return self._generator(value, path, depth)
         if is_foreign_array(value) and is_immutable_array(value):
             return self._foreign(value, path)
         if self._others is None:
             raise NotPlainError(path, value)
         return self._others.tree(value, path, self, depth)
+
+    def _generator(self, value: Any, path: str, depth: int) -> Any:
+        bits = bits_of(value)
+        first = None if bits is None else self._over_bits.setdefault(id(bits), len(self._numbers))
+        is_second = first is not None and first != len(self._numbers)
+        self.enter(value)
+        plain = self.tree(generator_to_plain(value), path, depth + 1)
+        return ["g", plain, first] if is_second else ["g", plain]
 
     def _foreign(self, value: Any, path: str) -> Any:
         try:
@@ -296,10 +307,15 @@ class ValueDecoder:
 
     def _rare(self, tree: list[Any]) -> Any:
         match tree:
-            case ["g", plain]:
-                made = self.enter(None)
+            case ["w", form]:
+                array = self.value(form)
+                self.later(lambda: array.setflags(write=False))  # A view may be writeable where its base is not.
+                return array
+            case ["g", plain, *first] if len(first) < 2:
+                self.enter(None)
                 number = len(self._made) - 1
-                made = self._made[number] = generator_from_plain(self.value(plain))
+                over = bits_of(self._made[first[0]]) if first else None
+                made = self._made[number] = generator_from_plain(self.value(plain), over=over)
                 return made
             case ["s", *items]:
                 made, elements = self.enter(set()), list(map(self.value, items))

@@ -32,8 +32,9 @@ def encode_action(action: Any) -> Any:
     if kind in _AS_IS:
         return action
     if kind is np.ndarray and action.dtype.kind in "biuf" and action.dtype.isnative and action.flags.c_contiguous:
-        # A replay has an array of its own: an environment that kept a row of a larger one would be captured with all of that.
-        return action if action.base is None else action.copy()
+        # A replay has an array of its own: an environment that kept a row of a larger one would be captured with all of that,
+        # and one that kept a read-only array with that flag.
+        return action if action.base is None and action.flags.writeable else action.copy()
     if isinstance(action, np.generic) and _NUMBER.fullmatch(action.dtype.str):
         return {action.dtype.str: action.item()}
     if isinstance(action, enum.Enum) and isinstance(action, _VALUES):

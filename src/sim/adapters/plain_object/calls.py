@@ -188,7 +188,8 @@ def _is_exact(value: Any, seen: set[int], owners: list[Any]) -> bool:
             return False  # A view that the object keeps is captured with its owner, so a replay needs that.
         if owner is not value:
             owners.append(owner)
-        return bool(is_plain) and not _was_seen(owner, seen)  # Views of one array share its memory.
+        # What is read-only is written as such. Views of one array share its memory.
+        return bool(is_plain and value.flags.writeable) and not _was_seen(owner, seen)
     if isinstance(value, np.generic):
         return value.dtype.kind in "biufc" and value.dtype.isnative
     if kind is list:
