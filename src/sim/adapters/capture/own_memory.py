@@ -74,7 +74,8 @@ def is_shared(
     """Return True if objects lead to the base of an array, or to another view of it, but by this array.
 
     but_by_views_of: an array that stands for the base; then views do not count, but the base and this array do, where
-    something else than a view leads to them. is_left_alone: True for an attribute of an object that is not saved, which leads to nothing here. named: the identities
+    something else than a view leads to them. is_left_alone: True for an attribute of an object that is not saved, which
+    leads to nothing here. named: the identities
     of the objects to which the module of a class refers by names that its code uses.
     """
     base, face = array.base, but_by_views_of
@@ -112,6 +113,8 @@ class OwnMemory:
 
     def is_own(self, array: Array) -> bool:
         """Return True if nothing in the objects shares the memory, as they are now and as far as they were captured last."""
+        if array.base is None:
+            return id(array) not in self.find_faces()  # Otherwise another array stands for its memory.
         if is_only_holder(array):
             return True
         if not holds_whole_base(array):

@@ -87,6 +87,7 @@ class _Restoring:
         self._objects = objects
         self._detached = detached
         self._graph = graph
+        self._placed = set(map(id, objects.values()))  # The objects that have their place, all of them alive.
         self._made: list[Any] = []
         self._used: set[int] = set()  # Arrays that were written to: a second attribute gets its own array.
         self._known: dict[str, Any] = {}
@@ -176,10 +177,11 @@ class _Restoring:
             except NotFoundError as error:
                 raise NotCapturedError(f"{full}: {error}") from None
             # In a used instance one object may be in two places that had different ones.
-            if type(present) is not cls or any(present is one for one in self._objects.values()):
+            if type(present) is not cls or id(present) in self._placed:
                 present = attributes[attribute.name] = make_shell(cls)
                 self._made.append(present)
             self._objects[full] = present
+            self._placed.add(id(present))
 
     def _array(self, saved: np.ndarray[Any, Any], present: Any) -> np.ndarray[Any, Any]:
         if present is not None and type(present) is np.ndarray and present.dtype.kind in TEXT_KINDS:

@@ -140,9 +140,8 @@ class ValueEncoder:
     def __init__(self, known: Mapping[int, str], others: OtherValues | None) -> None:
         self._known, self._others = known, others
         self._numbers: dict[int, int] = {}
-        self._over_bits: dict[
-            int, int
-        ] = {}  # By the identity of a bit generator, the number of the first generator over it.
+        # By the identity of a bit generator, the number of the first generator over it.
+        self._over_bits: dict[int, int] = {}
         self._alive: list[Any] = []  # References, so that no id is used twice.
 
     def tree(self, value: Any, path: str, depth: int) -> Any:

@@ -122,3 +122,55 @@ def test_each_tick_is_reached_from_each_keyframe(do: dict[int, Callable[[Any], N
         report = run.verify()
     assert report.ok
     assert report.wrong_keyframes == []
+
+
+class Given:
+    """Its array is a view of all of one that its maker has, too."""
+
+    made: ClassVar[list[Any]] = []
+
+    def __init__(self) -> None:
+        base = np.arange(6.0)
+        self.made[:] = [base]
+        self.t = 0
+        self.buffer: Any = None
+        self.grid = base.reshape(2, 3)
+        self.rows: list[Any] = []
+
+    def step(self) -> None:
+        self.t += 1
+        self.grid += 1
+        if self.buffer is not None:
+            self.buffer[0] += 10
+
+    def keep(self, row: Any) -> None:
+        self.rows.append(row)
+
+    def values(self) -> str:
+        return repr((self.t, self.grid, self.buffer, self.rows))
+
+
+@pytest.mark.parametrize("how", ["assigned", "passed"])
+def test_a_base_that_comes_from_outside_shares_its_memory(how: str, tmp_path: Path) -> None:
+    game = Given()
+    (base,) = Given.made
+    recorded: Any = recorder.record(
+        game, tmp_path / "given.tape", step=["step", "keep"], quiet=True, trial_ms=0, keyframe_interval_ticks=5
+    )
+    truth = [game.values()]
+    for tick in range(16):
+        if tick == 6 and how == "assigned":
+            recorded.buffer = base
+        if tick in (6, 8) and how == "passed":
+            recorded.keep(base if tick == 6 else game.grid[1])
+        else:
+            recorded.step()
+        truth.append(game.values())
+    recorded.close()
+    with replayer.open(tmp_path / "given.tape", world=Given) as run:
+        for tick, values in enumerate(truth):
+            run.seek(tick)
+            assert run.subject.values() == values
+        report = run.verify()
+    assert report.ok
+    assert report.wrong_keyframes == []

@@ -31,7 +31,8 @@ class HiddenBases:
         self._find_fields = find_fields
         self.find_written: Callable[[], Arrays] = dict
         self.replaced: Arrays = {}
-        self._fields: Arrays | None = None  # In a capture that is under way.
+        self._fields: Arrays | None = None  # In a capture that is under way, and all others.
+        self._others: Arrays = {}
         self._faces: dict[int, Array] = {}  # Those with views in the graph.
         self._met: dict[int, Array] = {}  # Of these, in a capture that is under way.
 
@@ -45,7 +46,7 @@ class HiddenBases:
 
     def end(self) -> None:
         """A capture is done: forget the faces of which it has met no view."""
-        self._faces, self._met, self._fields = self._met, {}, None
+        self._faces, self._met, self._fields, self._others = self._met, {}, None, {}
 
     def layout_of(self, array: Array, is_node: Callable[[int], bool]) -> tuple[list[Any], tuple[Any, ...]]:
         """As layout_of of arrays, with the array that stands for a base in place of it.
@@ -53,29 +54,25 @@ class HiddenBases:
         is_node: whether the array of an identity is in the graph or known to it by a name. Raises UnsavableError.
         """
         plain, parts = layout_of(array)
-        if owns_memory(plain):
-            face = self._faces.get(id(array))
-            return (plain, parts) if face is None else (view_layout(array, array), (face,))
-        (base,) = parts
-        holder = self._holder_of(base, is_node)
-        return (owner_layout(array), ()) if holder is array else (plain, (holder,))
+        base = array if owns_memory(plain) else parts[0]
+        face = self._face_of(base, is_known=base is not array and is_node(id(base)))
+        if face is None:
+            return plain, parts
+        return (owner_layout(array), ()) if face is array else (view_layout(array, base), (face,))
 
     def has_memory(self, array: Array) -> bool:
         """Return True if the memory of an array is written as its own."""
         is_face = self._faces.get(id(array.base)) is array
         return is_face or (has_memory(array) and id(array) not in self._faces)
 
-    def _holder_of(self, base: Array, is_node: Callable[[int], bool]) -> Array:
-        """The array that a view is written as a view of: its base, or what stands for that."""
+    def _face_of(self, base: Array, *, is_known: bool) -> Array | None:
+        """The array that stands for a base; None without one. is_known: the base itself is written."""
         key = id(base)
         if self._fields is None:
-            self._fields = self._find_fields()
+            self._fields, self._others = self._find_fields(), self.faces()
         face = self._fields.get(key)
-        if face is None:
-            if is_node(key):
-                return base
-            face = self._faces.get(key, self.faces().get(key))
-        if face is None:
-            return base
-        self._met[key] = self._faces[key] = face
+        if face is None and not is_known:
+            face = self._others.get(key)
+        if face is not None:
+            self._met[key] = self._faces[key] = face
         return face

@@ -183,7 +183,8 @@ class SpecialNodes:
         if type(value) is set and plain is None:
             trees.sort(key=pack)  # By their numbers, which new elements have only now.
         content = pack([name, plain, trees])
-        self._seals[number] = _seal_of(value)
+        # An array for whose memory another one stands is looked at each time, so that this is not forgotten.
+        self._seals[number] = _seal_of(value) if type(value) is not np.ndarray or self.bases.has_memory(value) else None
         if type(value) is set:
             self.seen.note(value, plain)
             self._note_known(number, trees)
