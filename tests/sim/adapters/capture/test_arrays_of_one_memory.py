@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import random
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
@@ -174,3 +175,34 @@ def test_a_base_that_comes_from_outside_shares_its_memory(how: str, tmp_path: Pa
         report = run.verify()
     assert report.ok
     assert report.wrong_keyframes == []
+
+
+class Watching:
+    """It knows by a weak reference if an array that it had is still there."""
+
+    def __init__(self) -> None:
+        self.t = 0
+        self.grid = np.arange(6.0).reshape(2, 3)
+        self.seen = weakref.ref(self.grid)
+        self.is_gone = False
+
+    def step(self) -> None:
+        self.t += 1
+        self.is_gone = self.seen() is None
+        if self.t % 4 == 2:
+            self.grid = np.arange(6.0).reshape(2, 3)
+        if self.t % 4 == 0:
+            self.seen = weakref.ref(self.grid)
+
+
+def test_an_array_that_a_weak_reference_sees_is_not_kept_for_later_steps(tmp_path: Path) -> None:
+    plain, live = Watching(), Watching()
+    with recorder.record(
+        live, tmp_path / "watching.tape", quiet=True, trial_ms=0, keyframe_interval_ticks=5
+    ) as watching:
+        for _ in range(12):
+            plain.step()
+            watching.step()
+            assert live.is_gone == plain.is_gone
+    with replayer.open(tmp_path / "watching.tape", world=Watching) as run:
+        assert run.verify().ok

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from weakref import getweakrefcount
 
 import attrs
 import numpy as np
@@ -51,9 +52,14 @@ class PackedArray:
     def noted(self, value: Any) -> PackedArray:
         """Note the array that is written, if it has a hidden base; return self."""
         if value.base is not None and not self.detached:
-            self.based_before, self.based = self.based, value
+            before = self.based
+            self.based_before = None if before is None or getweakrefcount(before) else before
+            self.based = value
         return self
 
     def faces(self) -> list[Any]:
-        """The arrays with a hidden base that are written, or were before the last one came."""
-        return [one for one in (self.based_before, self.based) if one is not None]
+        """The arrays with a hidden base that are written, or were before the last one came.
+
+        Those whose end a weak reference may see are left out: nothing keeps them alive.
+        """
+        return [one for one in (self.based_before, self.based) if one is not None and not getweakrefcount(one)]
