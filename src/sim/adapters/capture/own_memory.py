@@ -75,8 +75,8 @@ def is_shared(
 
     but_by_views_of: an array that stands for the base; then views do not count, but the base and this array do, where
     something else than a view leads to them. is_left_alone: True for an attribute of an object that is not saved, which
-    leads to nothing here. named: the identities
-    of the objects to which the module of a class refers by names that its code uses.
+    leads to nothing here. named: the identities of the objects to which the module of a class refers by names that its
+    code uses.
     """
     base, face = array.base, but_by_views_of
     waiting, seen, classes = [one for one in roots if one is not array], {id(array)}, set[type]()
@@ -115,28 +115,26 @@ class OwnMemory:
         """Return True if nothing in the objects shares the memory, as they are now and as far as they were captured last."""
         if array.base is None:
             return id(array) not in self.find_faces()  # Otherwise another array stands for its memory.
-        if is_only_holder(array):
-            return True
-        if not holds_whole_base(array):
-            return False
-        if self.find_faces().get(id(array.base)) is array:
-            return True  # As in a run that was loaded, where it owns the memory.
-        return not is_shared(array, [*self.holders, *self.find_earlier()], self.is_left_alone, self.named)
+        return self._has_base(array, beside_views=False)
 
     def is_kept(self, array: Array) -> bool:
         """Return True for an array with a field as long as nothing else holds all of its memory: it stands for a hidden base.
 
         A run that was loaded has no such base: there the array owns the memory, and other arrays are views of it.
         """
+        return self._has_base(array, beside_views=True)
+
+    def _has_base(self, array: Array, *, beside_views: bool) -> bool:
         if is_only_holder(array):
             return True
         if not holds_whole_base(array):
             return False
         face = self.find_faces().get(id(array.base))
-        by_views_of = array if face is None else face
-        return face is array or not is_shared(
-            array, self.holders, self.is_left_alone, self.named, but_by_views_of=by_views_of
-        )
+        if face is array:
+            return True  # As in a run that was loaded, where it owns the memory.
+        roots = self.holders if beside_views else [*self.holders, *self.find_earlier()]
+        by_views_of = None if not beside_views else array if face is None else face
+        return not is_shared(array, roots, self.is_left_alone, self.named, but_by_views_of=by_views_of)
 
 
 def _is_looked_into(kind: type) -> bool:

@@ -151,8 +151,13 @@ def generator_from_plain(plain: Any, present: Any = None, *, over: Any = None) -
 def _fresh_bits(name: str, *seeds: Any) -> Any:
     """A bit generator in any state, with these seeds, which older tapes do not have."""
     if seeds == (None,) and name == "MT19937":
-        return np.random.RandomState(0)._bit_generator  # noqa: SLF001 - seeded in the legacy way, it has no sequence
+        return mersenne_without_seeds()
     return BIT_GENERATORS[name](0 if seeds in ((), (None,)) else seeds_from_plain(*seeds))
+
+
+def mersenne_without_seeds() -> Any:
+    """A bit generator MT19937, in any state, that has no seed sequence, as RandomState seeds it."""
+    return np.random.RandomState(0)._bit_generator  # noqa: SLF001 - the only way to it
 
 
 def bits_of(generator: Any) -> Any:

@@ -24,7 +24,13 @@ from sim.adapters.capture.graph.kinds.random_memory import (
     words_in_memory,
 )
 from sim.adapters.capture.graph.unsavable import UnsavableError
-from sim.adapters.capture.rng_state import BIT_GENERATORS, seeds_from_plain, seeds_of, seeds_to_plain
+from sim.adapters.capture.rng_state import (
+    BIT_GENERATORS,
+    mersenne_without_seeds,
+    seeds_from_plain,
+    seeds_of,
+    seeds_to_plain,
+)
 
 
 class PythonRandom(StrongKind):
@@ -74,7 +80,7 @@ class BitGenerator(StrongKind):
         """A bit generator with this state. NumPy checks the state."""
         match plain, parts:
             case [str(name), state], [] if name == "MT19937":
-                made: Any = np.random.RandomState(0)._bit_generator  # noqa: SLF001 - it has no seeds
+                made: Any = mersenne_without_seeds()
             case [str(name), state], [seeds] if name in BIT_GENERATORS and type(seeds) is np.random.SeedSequence:
                 made = BIT_GENERATORS[name](seeds)
             case _:
