@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from moving_values import Moving, Part
+
 SHARED_MAX = 12  # Arrays of which each pair is asked if it shares memory.
 
 Array = Any
@@ -38,27 +40,19 @@ VIEWS: list[Callable[[Array], Array]] = [
 ]
 
 
-class Part:
-    """An object in the object."""
-
-
-class Sharing:
+class Sharing(Moving):
     """The simulation: arrays in attributes, in those of an inner object, in a list and in a dict."""
 
-    def __init__(self, seed: int) -> None:
-        self.t = 0
-        self.rng = random.Random(seed)
-        self.log: list[Array] = []
-        self.by: dict[int, Array] = {}
-        self.part = Part()
-        first = random.Random(seed + 1)
+    names, inner_names = "abmqz", "gh"
+
+    def _fill(self, first: random.Random) -> None:
         for name in "bmq":
             if first.random() < 0.6:
                 setattr(self, name, first.choice(MAKERS)(0))
             elif first.random() < 0.5:
                 setattr(self, name, None)
         if first.random() < 0.5:
-            self.part.g = first.choice(MAKERS)(1)  # type: ignore[attr-defined]
+            self.part.g = first.choice(MAKERS)(1)
 
     def places(self) -> list[tuple[Any, Any]]:
         """Where arrays are: what holds each, and the name or index in it."""
@@ -71,30 +65,12 @@ class Sharing:
             *((self.by, key) for key in sorted(self.by)),
         ]
 
-    def put(self, value: Array) -> None:
-        """Keep an array anywhere."""
-        where = self.rng.randrange(8)
-        if where < 4:
-            setattr(self, self.rng.choice("abmqz"), value)
-        elif where < 5:
-            setattr(self.part, self.rng.choice("gh"), value)
-        elif where < 7:
-            self.log.append(value)
-        else:
-            self.by[self.rng.randrange(3)] = value
+    def _change(self, value: Array) -> None:
+        """Write to the memory of an array."""
+        if value.size and value.flags.writeable:
+            value.flat[self.rng.randrange(value.size)] = self.t
 
-    def step(self, _: Any = None) -> None:
-        """Some changes of which array is where, and two writes to the memory."""
-        self.t += 1
-        for _ in range(self.rng.choice((1, 1, 2, 3))):
-            self._change(self.rng.randrange(12))
-        places = self.places()
-        for held, name in self.rng.sample(places, min(len(places), 2)):
-            array = held[name]
-            if array.size and array.flags.writeable:
-                array.flat[self.rng.randrange(array.size)] = self.t
-
-    def _change(self, kind: int) -> None:
+    def _move(self, kind: int) -> None:
         rng, places = self.rng, self.places()
         if kind < 3:
             self.put(rng.choice(MAKERS)(self.t))

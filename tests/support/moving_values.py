@@ -71,7 +71,13 @@ def made(draw: random.Random, t: int, depth: int = 0) -> Any:
 
 
 class Moving:
-    """The simulation."""
+    """The simulation.
+
+    Attributes:
+        names, inner_names: of the attributes, and of those of the inner object, in which values are kept.
+    """
+
+    names, inner_names = NAMES, INNER_NAMES
 
     def __init__(self, seed: int) -> None:
         self.t = 0
@@ -79,7 +85,9 @@ class Moving:
         self.log: list[Any] = []
         self.by: dict[int, Any] = {}
         self.part: Any = Part()
-        first = random.Random(seed + 1)
+        self._fill(random.Random(seed + 1))
+
+    def _fill(self, first: random.Random) -> None:
         for name in NAMES:
             if first.random() < 0.7:
                 setattr(self, name, made(first, 1))
@@ -95,9 +103,9 @@ class Moving:
         """Keep a value anywhere."""
         where = self.rng.randrange(8)
         if where < 4:
-            setattr(self, self.rng.choice(NAMES), value)
+            setattr(self, self.rng.choice(self.names), value)
         elif where < 5:
-            setattr(self.part, self.rng.choice(INNER_NAMES), value)
+            setattr(self.part, self.rng.choice(self.inner_names), value)
         elif where < 7:
             self.log.append(value)
         else:
