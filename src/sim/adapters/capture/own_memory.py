@@ -16,7 +16,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from sim.adapters.capture.graph.rows import object_dict
+from sim.adapters.capture.graph.names.attribute_names import object_dict
 
 Array = np.ndarray[Any, Any]
 LeftAlone = Callable[[Any, str, Any], bool]

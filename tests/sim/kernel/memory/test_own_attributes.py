@@ -49,10 +49,13 @@ def test_one_object() -> None:
 def test_many_objects_watched(count: int) -> None:
     """True until one of them loses an attribute; not if one had its dict made before."""
     chance = random.Random(count)
-    own = own_attributes(Unit, HIDDEN)
-    assert own is not None
     for change in ("del one.b", "del one.d", "del one.d; one.e = 5", "one.e = 5; del one.b"):
-        units = [Unit() for _ in range(count)]
+        kind: Any = type("Fresh", (Unit,), {})
+        first = kind()
+        first.a = first.b = first.d = first.e = None  # A name that is new after many objects gives an object a dict.
+        own = own_attributes(kind, HIDDEN)
+        assert own is not None
+        units = [kind() for _ in range(count)]
         for one in units:
             one.b = one.d = one.a = None
         watch = OwnWatch(own, units)

@@ -10,9 +10,9 @@ from collections import deque
 from typing import Any
 
 from sim.adapters.capture.graph.attribute_setters import clear_attributes, set_attributes
+from sim.adapters.capture.graph.names.attribute_names import names_of, read_slowly
 from sim.adapters.capture.graph.names.classes import ClassFinder
 from sim.adapters.capture.graph.names.python_class import base_of
-from sim.adapters.capture.graph.rows import names_of, read_slowly
 from sim.adapters.capture.values import NotPlainError, OtherValues, decode_value, encode_value
 
 

@@ -23,10 +23,10 @@ from sim.adapters.capture.arguments.global_values import global_form, global_val
 from sim.adapters.capture.arguments.places import Step, leads_to, steps_to, value_at
 from sim.adapters.capture.arguments.set_values import set_form, set_value
 from sim.adapters.capture.graph.attribute_setters import set_attributes
+from sim.adapters.capture.graph.names.attribute_names import names_of, object_dict, read_slowly
 from sim.adapters.capture.graph.names.classes import ClassFinder
 from sim.adapters.capture.graph.names.ignored import ignored_of
 from sim.adapters.capture.graph.names.python_class import base_of, in_order, make_shell
-from sim.adapters.capture.graph.rows import names_of, object_dict, read_slowly
 from sim.adapters.capture.graph.unsavable import UnsavableError
 from sim.adapters.capture.graph.values.trees import TreeDecoder, TreeEncoder, pack, unpack
 from sim.adapters.capture.rng_state import is_generator

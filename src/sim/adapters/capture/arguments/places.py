@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from sim.adapters.capture.graph.rows import has_slot, object_dict, slot_names, slot_of
+from sim.adapters.capture.graph.names.attribute_names import has_slot, object_dict, slot_names, slot_of
 
 Step = tuple[
     Literal["a", "b", "i", "k", "n", "m"], Any

@@ -47,8 +47,6 @@ def first_change(graph: ObjectGraph, roots: Sequence[Any]) -> str | None:
 
 def _change_in(graph: ObjectGraph, group: Group) -> str | None:
     rows = group.rows
-    if group.at_rest is not None and group.at_rest.are_of(rows):
-        return None
     try:
         flat = rows.read()
     except StrayError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from sim.adapters.capture.graph.rows import has_slot, is_shadowed, slot_names, slot_of
+from sim.adapters.capture.graph.names.attribute_names import has_slot, is_shadowed, slot_names, slot_of
 
 _HEAP_TYPE = 1 << 9  # A flag of types that Python code made.
 

@@ -16,19 +16,12 @@ from typing import Any
 from sim.adapters.capture.graph.kinds.factory_rows import FactoryRows
 from sim.adapters.capture.graph.kinds.refusals import refusal_of_package
 from sim.adapters.capture.graph.kinds.special_kinds import KINDS
+from sim.adapters.capture.graph.names.attribute_names import names_of
 from sim.adapters.capture.graph.names.classes import ClassFinder
 from sim.adapters.capture.graph.names.ignored import ignored_of
 from sim.adapters.capture.graph.names.python_class import base_of, ensure_savable, in_order
 from sim.adapters.capture.graph.row_cells import RowCells
-from sim.adapters.capture.graph.rows import (
-    DICTS,
-    LISTS,
-    ContentRows,
-    DictRows,
-    ListRows,
-    ObjectRows,
-    names_of,
-)
+from sim.adapters.capture.graph.rows import DICTS, LISTS, ContentRows, DictRows, ListRows, ObjectRows
 from sim.adapters.capture.graph.storage import GroupColumns, Integers, Storage
 from sim.adapters.capture.graph.unsavable import UnsavableError
 from sim.adapters.capture.graph.values.trees import TreeEncoder, pack, unpack
@@ -45,8 +38,6 @@ class Group(RowCells):
         rows: their objects.
         columns: their cells in the arena.
         pending: new nodes, as (number, object).
-        at_rest: the objects, if none of them changed at the last look; None if it is not known.
-        can_rest: False if that cannot be known.
         hashes_by_content: True for objects of a class with a method ``__hash__`` of its own.
     """
 
@@ -55,8 +46,6 @@ class Group(RowCells):
         super().__init__(key)
         self.name, self.rows, self.columns = name, rows, columns
         self.pending: list[tuple[int, Any]] = []
-        self.at_rest: Any = None  # ObjectsAtRest.
-        self.can_rest = True
         hash_method = getattr(rows.cls, "__hash__", None) if isinstance(rows, ObjectRows) else None
         self.hashes_by_content = type(hash_method) is types.FunctionType
 

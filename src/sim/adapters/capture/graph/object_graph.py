@@ -27,14 +27,14 @@ from sim.adapters.capture.graph.cells.new_rows import NewRows, exchange_rows, in
 from sim.adapters.capture.graph.groups import STRUCTURE, Group, Groups
 from sim.adapters.capture.graph.kinds.factory_rows import FactoryRows
 from sim.adapters.capture.graph.kinds.special_kinds import KINDS
+from sim.adapters.capture.graph.names.attribute_names import object_dict
 from sim.adapters.capture.graph.names.classes import ClassFinder
 from sim.adapters.capture.graph.nodes import Nodes
-from sim.adapters.capture.graph.objects_at_rest import ObjectsAtRest
 from sim.adapters.capture.graph.reach.lost_nodes import find_dead, is_many
 from sim.adapters.capture.graph.reach.paths import attribute_of_owner, path_of, path_of_owner
 from sim.adapters.capture.graph.reach.references import find_parents
 from sim.adapters.capture.graph.reach.stale_keys import ensure_changed_are_found, ensure_new_are_found
-from sim.adapters.capture.graph.rows import ObjectRows, StrayError, as_lengths, object_dict
+from sim.adapters.capture.graph.rows import ObjectRows, StrayError, as_lengths
 from sim.adapters.capture.graph.special_nodes import TABLES, SpecialNodes
 from sim.adapters.capture.graph.storage import Storage
 from sim.adapters.capture.graph.tags import ROOT, VALUE_TAG
@@ -118,8 +118,7 @@ class ObjectGraph:
             self.nodes.number_of(root)
         try:
             for one in list(self.groups.ordered):
-                if whole or one.at_rest is None or not one.at_rest.are_of(one.rows):
-                    self._scan(one)
+                self._scan(one)
             if is_known_alike and not whole:
                 for number in self.special.unsettled():
                     self._look(number)
@@ -180,7 +179,6 @@ class ObjectGraph:
         for group in self.groups.ordered:
             group.rows.set_objects([])
             group.set_flat([], ())
-            group.at_rest = None
 
     def _observe(self, objects: Sequence[Any]) -> None:
         met = {} if self._before is None else self._before.nodes.numbers
@@ -211,7 +209,6 @@ class ObjectGraph:
 
     def _scan(self, group: Group) -> None:
         rows = group.rows
-        was_at_rest, group.at_rest = group.at_rest is not None, None
         try:
             flat = rows.read()
         except StrayError:
@@ -229,9 +226,6 @@ class ObjectGraph:
             columns = group.columns
             cells = CellsBefore(before, columns.tags, columns.values, columns.lengths, places)
             self.cells.write(group, places, cells)
-        elif group.can_rest and not (was_at_rest or self.is_observed) and rows.objects:
-            group.at_rest = ObjectsAtRest.of(rows)
-            group.can_rest = group.at_rest is not None
 
     def _resize_rows(self, group: Group, lengths: list[int], flat: tuple[Any, ...]) -> None:
         columns, before = group.columns, group.flat
@@ -354,7 +348,7 @@ class ObjectGraph:
             _, plain, trees = unpack(content)
             handler = KINDS.get(type(nodes.objects[number]))
             strong = trees if handler is None else handler.strong_parts(plain, trees)
-            edges = [edge for tree in strong for edge in self._marked(tree)]
+            edges = [edge for tree in strong for edge in self._marked(tree)[0]]
             self.special.adopt(number, nodes.objects[number], content, tuple(edges))
         self.values.find_edges(lambda content: self._marked(unpack(content)))
         for group in self.groups.ordered:
@@ -367,9 +361,10 @@ class ObjectGraph:
         self._let_go()
         return roots
 
-    def _marked(self, tree: Any) -> tuple[int, ...]:
-        self.encoder.used.update(marked_in(tree, "k"))
-        return marked_in(tree, "r")
+    def _marked(self, tree: Any) -> tuple[tuple[int, ...], bool]:
+        known = marked_in(tree, "k")
+        self.encoder.used.update(known)
+        return marked_in(tree, "r"), bool(known)
 
     # --- what is no longer needed
 

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from sim.adapters.capture.graph.rows import DICTS, Values
+from sim.adapters.capture.graph.rows import DICTS
 from sim.adapters.capture.graph.storage import Integers, Tags
+from sim.kernel.memory.object_memory import Values
 
 _KEY_TYPES = (str, int, float, bytes, tuple)
 

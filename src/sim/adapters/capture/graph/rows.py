@@ -4,34 +4,33 @@ A group is all objects of one class with the same attributes, or all lists, dict
 values that its objects hold, one object after another, as one tuple: two such tuples are compared by identity.
 
 The attributes of an object are read without its ``__dict__``: asking for that would make a dict for each object, which
-slows the user's own program down for good. New attributes show in the number of objects that the garbage collector
-sees, removed ones as an AttributeError; or, where the class has a value of the same name, in the object's memory.
+slows the user's own program down for good. Where the class knows of no other names, the garbage collector names all
+values in one call (see referents). Elsewhere, new attributes show in the number of objects that the collector sees,
+removed ones as an AttributeError; or, where the class has a value of the same name, in the object's memory.
 """
 
 from __future__ import annotations
 
-import inspect
+from bisect import bisect_right
 from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from gc import get_referents
 from itertools import chain
 from operator import attrgetter, is_, itemgetter
-from types import MemberDescriptorType
 from typing import Any
 
 import numpy as np
 
+from sim.adapters.capture.graph.names.attribute_names import hidden_names, names_of, read_slowly, reader_of, slot_names
+from sim.adapters.capture.graph.referents import AttributeOrder, items_of
 from sim.adapters.capture.graph.storage import Integers
+from sim.kernel.memory.object_memory import Values
 from sim.kernel.memory.own_attributes import OwnWatch, own_attributes
 
-Values = tuple[Any, ...]
 _flat = chain.from_iterable
+# Where more than this part of the objects have a dict, they are not put between the others one by one.
+_DICTS_SHARE = 16
 _dict_of = attrgetter("__dict__")
-
-
-def object_dict(one: Any) -> Any:
-    """The dict of an object of a class that has one; this makes it."""
-    return object.__getattribute__(one, "__dict__")
 
 
 LISTS: dict[str, type] = {"list": list, "deque": deque}
@@ -66,7 +65,7 @@ class ListRows:
 
     def read(self) -> Values:
         """All values."""
-        return tuple(_flat(self.objects))
+        return items_of(self.objects, type(self.objects[0]) if self.objects else list)
 
     def read_of(self, one: Any) -> Values:
         """The values of one object."""
@@ -130,7 +129,9 @@ class ObjectRows:
         self._counts: list[int] = []
         self._dicts: list[Any] = []  # Of objects whose dict exists; they hold the attributes in it.
         self._with_dict: list[Any] = []
+        self._dict_rows: list[int] = []
         self._dict_sizes: list[int] = []
+        self._without_dict: list[Any] | None = None  # Found when it is needed.
         self._get = _getter(self.names, attrgetter)
         slots = slot_names(cls)
         # With one name, or with slots beside a dict, the number of references does not tell a dict from its values.
@@ -143,6 +144,7 @@ class ObjectRows:
         self.by_names = self._reader == "names" and is_counted
         of_dict = cls.__dictoffset__ and not slots and len(self.names) > 1
         self._get_item = itemgetter(*self.names) if of_dict else None
+        self._order = AttributeOrder.of(cls, self.names, slots) if self.by_names else None
 
     def set_objects(self, objects: list[Any]) -> None:
         """Replace the objects."""
@@ -152,35 +154,34 @@ class ObjectRows:
     def insert(self, at: list[int], objects: list[Any]) -> None:
         """Insert objects before these rows, which ascend."""
         self.objects = inserted(self.objects, at, objects)
-        self._watch = None
-        if self.by_names and not self._with_dict:
-            counts = list(map(len, map(get_referents, objects)))
-            if counts.count(len(self.names) + 1) == len(counts):
-                self._counts = inserted(self._counts, at, counts)
-                return
-        self._expect()
+        counts = list(map(len, map(get_referents, objects))) if self.by_names else []
+        if not self.by_names or counts.count(len(self.names) + 1) != len(counts):
+            self._expect()
+            return
+        self._watch = self._without_dict = None
+        self._counts = inserted(self._counts, at, counts)
+        self._dict_rows = [row + bisect_right(at, row) for row in self._dict_rows]
 
     def remove(self, rows: list[int]) -> None:
         """Remove these rows, which ascend."""
         self.objects = removed(self.objects, rows)
-        self._watch = None
-        if self.by_names and not self._with_dict:
-            self._counts = removed(self._counts, rows)
-        else:
+        if not self.by_names or not set(rows).isdisjoint(self._dict_rows):
             self._expect()
+            return
+        self._watch = self._without_dict = None
+        self._counts = removed(self._counts, rows)
+        self._dict_rows = [row - bisect_right(rows, row) for row in self._dict_rows]
 
     def _expect(self) -> None:
         """Note how the objects look to the garbage collector now, all having the attributes of the group."""
         objects = self.objects
-        self._watch = None
+        self._watch = self._without_dict = None
         self._counts = list(map(len, map(get_referents, objects)))
-        if not self.cls.__dictoffset__:
-            self._with_dict = []
-        elif self.by_names:
-            inline = len(self.names) + 1
-            self._with_dict = [one for one, count in zip(objects, self._counts, strict=True) if count != inline]
-        else:
-            self._with_dict = objects
+        self._dict_rows = []
+        if self.cls.__dictoffset__:
+            inline = len(self.names) + 1 if self.by_names else -1
+            self._dict_rows = [row for row, count in enumerate(self._counts) if count != inline]
+        self._with_dict = [objects[row] for row in self._dict_rows]
         self._dicts = list(map(_dict_of, self._with_dict))
         self._dict_sizes = list(map(len, self._dicts))
         if self._with_dict:  # Some of these dicts may have been made just now, in place of the values.
@@ -192,13 +193,12 @@ class ObjectRows:
 
     def read(self) -> Values:
         """All values. Raises StrayError if an object no longer has the class or the attributes of the group."""
+        if self._order is not None and len(self._dict_rows) * _DICTS_SHARE <= len(self.objects):
+            found = self._read_together(self._order)
+            if found is not None:
+                return found
         objects = self.objects
-        if not set(map(type, objects)) <= self._classes:
-            raise StrayError
-        if self._with_dict and not (
-            all(map(is_, map(_dict_of, self._with_dict), self._dicts))
-            and list(map(len, self._dicts)) == self._dict_sizes
-        ):
+        if not set(map(type, objects)) <= self._classes or not self._have_their_dicts():
             raise StrayError
         if self._get_item is not None and not self.by_names:
             try:
@@ -215,6 +215,31 @@ class ObjectRows:
             return tuple(_flat(map(self._get, objects)))
         except AttributeError:
             raise StrayError from None
+
+    def _read_together(self, order: AttributeOrder) -> Values | None:
+        """All values; None if some object may have changed in another way than by its values."""
+        if self._without_dict is None:
+            self._without_dict = removed(self.objects, self._dict_rows) if self._dict_rows else self.objects
+        found, width = order.read(self._without_dict), len(self.names)
+        if found is None:
+            return None
+        if self._dict_rows:
+            if not set(map(type, self._with_dict)) <= self._classes or not self._have_their_dicts():
+                return None
+            get_item: Any = self._get_item
+            try:
+                for row, attributes in zip(self._dict_rows, self._dicts, strict=True):
+                    found[row * width : row * width] = get_item(attributes)
+            except KeyError:
+                return None
+        return tuple(found)
+
+    def _have_their_dicts(self) -> bool:
+        """Return True if the objects with a dict have the same one as before, of the same size."""
+        return not self._with_dict or (
+            all(map(is_, map(_dict_of, self._with_dict), self._dicts))
+            and list(map(len, self._dicts)) == self._dict_sizes
+        )
 
     def _have_hidden(self, get_hidden: Callable[[Any], Any]) -> bool:
         """Return True if the objects have the attributes that their class has, too: asked for them, it would answer."""
@@ -313,82 +338,6 @@ def removed(present: list[Any], at: list[int]) -> list[Any]:
 
 def _getter(names: Sequence[str], getter: Any) -> Callable[[Any], Any]:
     return getter(*names) if names else lambda _: ()
-
-
-def slot_names(cls: type) -> list[str]:
-    """The attributes of instances that are kept in slots, in the order of the classes."""
-    names: list[str] = []
-    for kind in cls.__mro__[-2::-1]:  # The last one is object, which has none.
-        for name, member in vars(kind).items():
-            is_slot = type(member) is MemberDescriptorType and member.__objclass__ is kind
-            if is_slot and name != "__dict__" and name not in names:  # SimpleNamespace has its dict as a member.
-                names.append(name)
-    return names
-
-
-def names_of(one: Any) -> tuple[str, ...]:
-    """The names of all attributes that an object has; this makes its dict."""
-    cls = type(one)
-    slots = [name for name in slot_names(cls) if has_slot(one, cls, name)]
-    return (*slots, *(object.__getattribute__(one, "__dict__") if cls.__dictoffset__ else ()))
-
-
-def has_slot(one: Any, cls: type, name: str) -> bool:
-    """Return True if an object has an attribute in this slot of its class."""
-    try:
-        slot_of(cls, name).__get__(one, cls)
-    except AttributeError:
-        return False
-    return True
-
-
-def slot_of(cls: type, name: str) -> Any:
-    """The descriptor of a slot. Raises StopIteration for a name that is none."""
-    return next(vars(kind)[name] for kind in cls.__mro__ if inspect.ismemberdescriptor(vars(kind).get(name)))
-
-
-def read_slowly(one: Any, names: Iterable[str]) -> Values:
-    """The attributes of these names, from the object's dict and slots themselves."""
-    cls = type(one)
-    attributes = object.__getattribute__(one, "__dict__") if cls.__dictoffset__ else {}
-    return tuple([attributes[name] if name in attributes else _slot_value(one, cls, name) for name in names])
-
-
-def _slot_value(one: Any, cls: type, name: str) -> Any:
-    try:
-        return slot_of(cls, name).__get__(one, cls)
-    except StopIteration:
-        raise AttributeError(name) from None
-
-
-def reader_of(cls: type, names: Sequence[str]) -> str:
-    """How the attributes of a class are read: "names" (getattr gives them), "slots" or "dict" (it does other things)."""
-    if not all(name.isidentifier() for name in names):
-        return "dict"  # A name with a dot means more to attrgetter.
-    own = (
-        hasattr(cls, "__getattr__")
-        or vars(_owner_of(cls, "__getattribute__"))["__getattribute__"] is not vars(object)["__getattribute__"]
-    )
-    if own or any(is_shadowed(cls, name) for name in names):
-        return "dict" if cls.__dictoffset__ else "slots"
-    return "names"
-
-
-def _owner_of(cls: type, name: str) -> type:
-    """The class that defines a name."""
-    return next(kind for kind in cls.__mro__ if name in vars(kind))
-
-
-def hidden_names(cls: type, names: Iterable[str]) -> list[str]:
-    """Those names of which a class has a value as well, which getattr gives for an object that lacks the attribute."""
-    found = ((name, inspect.getattr_static(cls, name, cls)) for name in names)
-    return [name for name, value in found if value is not cls and not inspect.ismemberdescriptor(value)]
-
-
-def is_shadowed(cls: type, name: str) -> bool:
-    """Return True if the class has a property or another data descriptor that hides the attribute of this name."""
-    member = inspect.getattr_static(cls, name, None)
-    return hasattr(type(member), "__set__") and not inspect.ismemberdescriptor(member)
 
 
 def as_lengths(lengths: list[int]) -> Integers:

@@ -14,20 +14,20 @@ from sim.adapters.capture.graph.cells.changed_cells import CellsBefore
 from sim.adapters.capture.graph.cells.new_rows import NewRows
 from sim.adapters.capture.graph.groups import Group
 from sim.adapters.capture.graph.nodes import Nodes
-from sim.adapters.capture.graph.rows import Values
 from sim.adapters.capture.graph.storage import Integers
 from sim.adapters.capture.graph.tags import FALSE, FLOAT, INT, NODE_TAG, NONE, TRUE, VALUE_TAG
 from sim.adapters.capture.graph.unsavable import UnsavableError
 from sim.adapters.capture.graph.values.found_by_identity import found_by_identity
 from sim.adapters.capture.graph.values.trees import TreeEncoder, pack
 from sim.adapters.capture.graph.values.value_pool import ValuePool
-from sim.kernel.memory.object_memory import float_bits, identities, integers, kinds_of
+from sim.kernel.memory.object_memory import Values, float_bits, identities, integers, kinds_of
 
 _ATOMS = frozenset((int, float, str, bytes, bool, type(None)))
 _FEW = 320  # Up to here a plain loop is faster than NumPy's calls.
 _SINGLE_KINDS = {  # The tags of types by their identities; other objects may be nodes.
     id(int): INT, id(float): FLOAT, id(bool): TRUE, id(type(None)): NONE, id(str): VALUE_TAG, id(tuple): VALUE_TAG,
 }  # fmt: skip
+_NUMBER_KINDS = np.array([id(int), id(float), id(bool), id(type(None))])
 
 
 class CellWriter:
@@ -128,14 +128,16 @@ class CellWriter:
         self, group: Group | NewRows, places: Integers, flat: Values, before: CellsBefore | None
     ) -> list[int]:
         """Encode numbers, known values and known nodes all at once; return the places of other values."""
-        everything = identities(flat)
-        if before is not None:
-            places = self._copy_moved(group, places, everything[places], before)
-            if len(places) <= _FEW:
-                few: list[int] = places.tolist()
-                return few
-        left = everything[places]
+        left = identities(flat)[places]
         kinds = kinds_of(left, lambda: [flat[place] for place in places.tolist()])
+        if (
+            before is not None
+        ):  # Numbers are read more quickly than found; before any is written, the others are copied.
+            are_numbers = np.isin(kinds, _NUMBER_KINDS)
+            others = self._copy_moved(group, places[~are_numbers], left[~are_numbers], before)
+            are_left = are_numbers
+            are_left[places.searchsorted(others)] = True
+            places, left, kinds = places[are_left], left[are_left], kinds[are_left]
         met = np.unique(kinds).tolist()
         rest = [np.zeros(0, np.int64)]  # Places that are left.
         is_other = np.ones(len(places), bool)
@@ -214,7 +216,6 @@ class CellWriter:
         columns = group.columns
         is_found, sources = before.find(addresses, places)
         if group.holds_items:
-            is_found &= before.tags[sources] != FLOAT  # As a key, a nan is refused.
             is_found[is_found] = [found_by_identity(group.flat[place]) is None for place in places[is_found].tolist()]
         at, sources = places[is_found], sources[is_found]
         tags, values = before.tags[sources], before.values[sources]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from operator import attrgetter, is_
 from typing import Any
 
-from sim.adapters.capture.graph.rows import DictRows, StrayError, Values
+from sim.adapters.capture.graph.rows import DictRows, StrayError
+from sim.kernel.memory.object_memory import Values
 
 _factory_of = attrgetter("default_factory")
 

@@ -64,7 +64,10 @@ def ensure_changed_are_found(changed: Collection[int], nodes: Nodes, values: Val
 
 def _ensure_keys(group: Group, changed: Any, in_values: Any, nodes: Nodes) -> None:
     tags, payloads = group.columns.tags, group.columns.values
-    met = (tags == NODE_TAG) & np.isin(payloads, changed) | (tags == VALUE_TAG) & np.isin(payloads, in_values)
+    met = np.zeros(len(tags), bool)
+    for tag, wanted in ((NODE_TAG, changed), (VALUE_TAG, in_values)):
+        if len(wanted):
+            met |= (tags == tag) & np.isin(payloads, wanted)
     lead = int(group.key[0] == "content")
     for place in np.flatnonzero(met).tolist():
         if group.is_key(place) and hashes_by_content(type(group.flat[place])):

@@ -22,12 +22,13 @@ from sim.adapters.capture.graph.kinds.array_kind import finish_array, make_array
 from sim.adapters.capture.graph.kinds.set_kind import SetKind
 from sim.adapters.capture.graph.kinds.special_kinds import KINDS_BY_NAME
 from sim.adapters.capture.graph.names.array_types import OBJECTS
+from sim.adapters.capture.graph.names.attribute_names import names_of, read_slowly
 from sim.adapters.capture.graph.names.classes import NotFoundError
 from sim.adapters.capture.graph.names.global_items import are_equal_values, is_frozen
 from sim.adapters.capture.graph.names.python_class import make_shell
 from sim.adapters.capture.graph.nodes import Content
 from sim.adapters.capture.graph.object_graph import NAMED_NODES, OBSERVED, ObjectGraph
-from sim.adapters.capture.graph.rows import DICTS, LISTS, ObjectRows, names_of, read_slowly
+from sim.adapters.capture.graph.rows import DICTS, LISTS, ObjectRows
 from sim.adapters.capture.graph.special_nodes import (
     ARRAY_BYTES,
     ARRAY_LETTER,

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from sim.adapters.capture.graph.names.attribute_names import names_of, read_slowly
 from sim.adapters.capture.graph.names.python_class import base_of
-from sim.adapters.capture.graph.rows import names_of, read_slowly
 from sim.adapters.capture.graph.values.immutable_values import encode_immutable
 from sim.kernel.class_names import module_of
 

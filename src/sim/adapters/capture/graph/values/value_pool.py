@@ -135,7 +135,7 @@ class ValuePool:
         old_edges = self.edges
         self._contents = [self._contents[number] for number in live.tolist()]
         self._numbers = {content: number for number, content in enumerate(self._contents)}
-        self.known = {number for number, content in enumerate(self._contents) if _KNOWN_MARK in content}
+        self.known = {int(renumbered[old]) for old in self.known if renumbered[old] >= 0}
         self.texts.clear()
         self._held = [self._held[number] for number in live.tolist()]
         self.identities = {id(held): number for number, held in enumerate(self._held) if held is not None}
@@ -147,16 +147,22 @@ class ValuePool:
         self._written = 0
         return renumbered
 
-    def find_edges(self, edges_in: Callable[[bytes], tuple[int, ...]]) -> None:
-        """Find the nodes in the values, after they were read."""
+    def find_edges(self, held_in: Callable[[bytes], tuple[tuple[int, ...], bool]]) -> None:
+        """Find the nodes in the values, after they were read.
+
+        held_in: returns the nodes inside a value, and whether it holds an object that is saved elsewhere. Bytes of
+        numbers may look like a mark: only a few values need a closer look.
+        """
         for number, content in enumerate(self._contents):
             if _NODE_MARK in content or _KNOWN_MARK in content:
-                edges = edges_in(content)
+                edges, is_known = held_in(content)
                 if edges:
                     self.edges[number] = edges
+                if is_known:
+                    self.known.add(number)
 
     def read(self) -> None:
-        """Take the values from the arena, without their edges. Raises ValueError for sizes that do not fit."""
+        """Take the values from the arena, without what is inside of them. Raises ValueError for sizes that do not fit."""
         state = self._storage.state
         sizes, content = state[f"{VALUES}.size"], state[f"{VALUE_BYTES}.byte"].tobytes()
         if len(sizes) and (sizes.min() < 0 or int(sizes.sum()) != len(content)):
@@ -164,6 +170,6 @@ class ValuePool:
         ends = np.cumsum(sizes).tolist()
         self._contents = [content[end - size : end] for end, size in zip(ends, sizes.tolist(), strict=True)]
         self._numbers = {one: number for number, one in enumerate(self._contents)}
-        self.known = {number for number, content in enumerate(self._contents) if _KNOWN_MARK in content}
+        self.known = set()
         self._held = [None] * len(self._contents)
         self._written = len(self._contents)
