@@ -6,6 +6,7 @@ import datetime as dt
 import decimal
 import fractions
 import io
+import math
 import pathlib
 import random
 import re
@@ -19,6 +20,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sim.adapters.capture.graph.values.found_by_identity import found_by_identity, may_be_found_by_identity
 from sim.adapters.capture.graph.values.immutable_values import decode_immutable, encode_immutable
 
 ZONE_FILE = b"TZif" + bytes(16) + bytes([*bytes(19), 1, *bytes(3), 4]) + bytes(6) + b"UTC\0"
@@ -133,3 +135,30 @@ def test_data_that_was_mixed_up_gives_a_value_or_value_error() -> None:
             decode_immutable(broken)
         except ValueError:
             continue
+
+
+class _Weight(float):
+    """A float with a name."""
+
+
+class _Apart(str):
+    """Texts that are never equal."""
+
+    __slots__ = ()
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+
+@pytest.mark.parametrize(
+    ("value", "name"),
+    [
+        (math.nan, "nan"), (1.5, None), (_Weight("nan"), "nan"), (complex(0, math.nan), "nan"), (np.float32("nan"), "nan"),
+        (np.datetime64("NaT"), "nan"), (decimal.Decimal("NaN"), "nan"), ((1, (math.nan,)), "nan"), ((1, 2), None),
+        (frozenset([math.nan]), "nan"), (_Apart("a"), "_Apart"), ((_Apart("a"),), "_Apart"), ("a", None), (None, None),
+        (object(), None), (7, None),
+    ],
+)  # fmt: skip
+def test_values_that_are_found_by_identity_alone(value: Any, name: str | None) -> None:
+    """A class that is not looked into has none."""
+    assert found_by_identity(value) == name
+    assert may_be_found_by_identity(type(value)) or name is None

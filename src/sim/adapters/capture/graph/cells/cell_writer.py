@@ -17,7 +17,7 @@ from sim.adapters.capture.graph.nodes import Nodes
 from sim.adapters.capture.graph.storage import Integers
 from sim.adapters.capture.graph.tags import FALSE, FLOAT, INT, NODE_TAG, NONE, TRUE, VALUE_TAG
 from sim.adapters.capture.graph.unsavable import UnsavableError
-from sim.adapters.capture.graph.values.found_by_identity import found_by_identity
+from sim.adapters.capture.graph.values.found_by_identity import found_by_identity, may_be_found_by_identity
 from sim.adapters.capture.graph.values.trees import TreeEncoder, pack
 from sim.adapters.capture.graph.values.value_pool import ValuePool
 from sim.kernel.memory.object_memory import Values, float_bits, identities, integers, kinds_of
@@ -216,7 +216,10 @@ class CellWriter:
         columns = group.columns
         is_found, sources = before.find(addresses, places)
         if group.holds_items:
-            is_found[is_found] = [found_by_identity(group.flat[place]) is None for place in places[is_found].tolist()]
+            held = [group.flat[place] for place in places[is_found].tolist()]
+            suspects = set(filter(may_be_found_by_identity, set(map(type, held))))
+            if suspects:
+                is_found[is_found] = [type(one) not in suspects or found_by_identity(one) is None for one in held]
         at, sources = places[is_found], sources[is_found]
         tags, values = before.tags[sources], before.values[sources]
         self._drop(group, before, (at, sources))

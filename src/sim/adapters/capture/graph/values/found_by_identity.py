@@ -14,6 +14,7 @@ from sim.adapters.capture.graph.unsavable import UnsavableError
 
 _BY_VALUE = (int, bool, str, bytes, type(None))
 _BASES = (tuple, frozenset, str, bytes, int)
+_WITH_NAN = (float, complex, np.generic, decimal.Decimal)
 _NAN_KINDS = "fcmM"  # The kinds of NumPy's scalars; a time may be NaT.
 
 
@@ -33,6 +34,15 @@ def found_by_identity(value: Any) -> str | None:
         items = tuple.__iter__(value) if issubclass(kind, tuple) else frozenset.__iter__(value)
         return next((found for one in items if (found := found_by_identity(one)) is not None), None)
     return "nan" if _is_nan(value, kind) else None
+
+
+def may_be_found_by_identity(kind: type) -> bool:
+    """Return False for a class of which no object is."""
+    if kind in _BY_VALUE:
+        return False
+    if issubclass(kind, _BASES) and kind.__eq__ is object.__eq__:
+        return True
+    return issubclass(kind, _WITH_NAN) or issubclass(kind, tuple | frozenset)
 
 
 def refuse_found_by_identity(elements: set[Any] | frozenset[Any]) -> None:
