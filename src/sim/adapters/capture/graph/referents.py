@@ -16,7 +16,8 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from gc import get_referents
-from itertools import chain
+from itertools import chain, repeat
+from operator import is_
 from typing import Any, Self
 
 import attrs
@@ -24,6 +25,7 @@ import attrs
 from sim.kernel.memory.object_memory import Values, identities, pointers_are_known
 from sim.kernel.memory.own_attributes import OwnAttributes, own_attributes
 
+_LOOP_MAX = 200  # Up to here a loop at C speed is faster than three calls of NumPy.
 _NAMES_MIN = 2  # An object with a dict and one with a single attribute have as many references.
 
 
@@ -78,8 +80,7 @@ class AttributeOrder:
             return None
         if self.own is not None and not self.own.are_all_of(count):
             return None
-        classes = tuple(found[count :: count + 1])  # It must outlive the view of its memory.
-        if not (identities(classes) == id(self.cls)).all():
+        if not _are_all(found[count :: count + 1], self.cls):
             return None
         del found[count :: count + 1]
         if self.places is None:
@@ -97,6 +98,14 @@ def items_of(containers: Sequence[Any], kind: type) -> Values:
         found.reverse()
         return tuple(found)
     return tuple(chain.from_iterable(containers))
+
+
+def _are_all(values: list[Any], one: Any) -> bool:
+    """Return True if all values are this very object; values that are equal to it are not."""
+    if len(values) <= _LOOP_MAX:
+        return all(map(is_, values, repeat(one)))
+    held = tuple(values)  # It must outlive the view of its memory.
+    return bool((identities(held) == id(one)).all())
 
 
 class _Probe:

@@ -28,8 +28,9 @@ from sim.kernel.memory.object_memory import Values
 from sim.kernel.memory.own_attributes import OwnWatch, own_attributes
 
 _flat = chain.from_iterable
-# Where more than this part of the objects have a dict, they are not put between the others one by one.
-_DICTS_SHARE = 16
+# Where more than this part of the objects have a dict, they are not put between the others one by one. The first object
+# of a group has one: it was asked for its names.
+_DICTS_SHARE = 8
 _dict_of = attrgetter("__dict__")
 
 
