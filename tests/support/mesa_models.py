@@ -108,3 +108,74 @@ class Pawn(CellAgent):
 
     def step(self) -> None:
         self.cell = self.cell.neighborhood.select_random_cell()
+
+
+class Plot:
+    """An object that is no agent, which only sets of agents hold."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.owners: set[Any] = set()
+
+
+class Named:
+    """An object that hashes by its number, as in every process."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __hash__(self) -> int:
+        return hash(self.number)
+
+
+class Guild(set[Any]):
+    """A set with a name."""
+
+    name = "guild"
+
+
+class Member(mesa.Agent):
+    """An agent with sets of agents and of other objects, whose order it never uses."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__(model)
+        self.friends: set[Any] = set()
+        self.pairs: set[Any] = set()
+        self.plots: set[Any] = set()
+        self.party: frozenset[Any] = frozenset()
+        self.guild = Guild()
+        self.wealth = 0.0
+
+    def step(self) -> None:
+        self.wealth += self.random.random() + min(friend.wealth for friend in self.friends)
+        plot = max(self.plots, key=lambda one: one.size)
+        plot.size += len(plot.owners)
+        self.party = frozenset((*self.friends, "all", 3))
+        other = self.random.choice(self.model.members)
+        if other is not self:
+            self.friends.add(other)
+            self.pairs.add((self, other))
+
+
+class Village(mesa.Model):
+    """A model whose sets have another order after each restore, and in each run, without effect."""
+
+    def __init__(self, members: int = 12) -> None:
+        super().__init__(seed=4)
+        self.members = list(Member.create_agents(self, members))
+        self.crowd = {Named(8 * number) for number in (5, 1, 4, 0, 2)}
+        self.shared: set[Any] = set()
+        for member in self.members:
+            others = [one for one in self.members if one is not member]
+            member.friends.update(self.random.sample(others, 4))
+            member.plots.update(Plot(self.random.randrange(900)) for _ in range(3))
+            member.guild.update(self.random.sample(self.members, 3))
+            for plot in member.plots:
+                plot.owners.update((member, *member.friends))
+            self.shared |= member.plots
+
+    def step(self) -> None:
+        self.agents.do("step")
+        gone = next(iter(self.crowd))
+        self.crowd.remove(gone)
+        self.crowd.add(Named(gone.number + 8))

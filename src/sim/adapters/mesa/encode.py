@@ -6,7 +6,7 @@ their position and loaded in place, so that views, descriptors and caches of nei
 Agents are created empty first and filled later, so that no chain of references is too deep.
 
 Equal contents give equal bytes, in a run that was loaded and in one that was not: texts, NumPy's numbers, short tuples
-and sets of such values are written by value, arrays by content, events by their order.
+and sets of such values are written by value, arrays by content, events by their order, sets of objects as in sets.py.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ from mesa.discrete_space import CellCollection, DiscreteSpace
 from sim.adapters.capture.rng_state import generator_to_plain, is_generator
 from sim.adapters.capture.values import NotPlainError, encode_value, is_array
 from sim.adapters.interface.adapter_registry import NotCapturedError
+from sim.adapters.mesa.events import event_ranks, is_event
+from sim.adapters.mesa.sets import FROZENSET, LATE_SET, SET, SetOrder, layout_of, reduced_subclass
 from sim.adapters.mesa_graph import (
     _make_array,
     _make_empty,
@@ -167,9 +169,9 @@ def dump_model(places: Places, pickled: Any) -> bytes:
         ("the spaces", [_space_state(space) for _, space in places.spaces]),
         ("the cells", _cell_states(places.cells)),
     ]
-    for name, part in parts:
+    for name, part in (*parts, ("the sets of objects", None)):
         try:
-            pickler.dump(part)
+            pickler.dump(part) if part is not None else pickler.dump_sets()
         except NotCapturedError:
             raise
         except Exception as error:
@@ -199,12 +201,15 @@ def _cell_states(cells: list[Any]) -> list[Any]:
 class _GraphPickler:
     """Writes values by content, and the permanent parts of the model by position."""
 
-    def __init__(self, buffer: io.BytesIO, places: Places, agents: list[Any]) -> None:
+    def __init__(self, buffer: io.BytesIO, places: Places, agents: list[Any], *, alone: bool = False) -> None:
+        """alone: for one object, of which only the bytes are wanted."""
         super().__init__(buffer, protocol=5)  # type: ignore[call-arg]  # A class with a pickler as second base.
         self.values: list[Any] = []
-        self._places = places
+        self._places, self._agents, self._is_alone = places, agents, alone
+        self._order = SetOrder(lambda obj: self._by_id.get(id(obj)), self._content)
         self._module = type(places.model).__module__
         self._numbers: dict[Any, int] = {}  # By text.
+        self._kept: list[Any] = []  # What is known by its id, and must not give it to another object.
         self._encoded: dict[bytes, int] = {}
         self._by_id: dict[int, int] = {}
         self._cell_numbers = {id(cell): index for index, cell in enumerate(places.cells)}
@@ -216,7 +221,7 @@ class _GraphPickler:
             self._by_id.update((id(obj), index << KIND_BITS | kind) for index, obj in enumerate(objects))
         for name in places.functions:
             self._by_id[id(vars(places.model)[name])] = self._value(name) | ObjectKind.FUNCTION
-        self._ranks = _event_ranks(places.model)
+        self._ranks = event_ranks(places.model)
         self._in_cache: dict[int, tuple[Any, ...]] | None = None  # Found when a collection is not known yet.
         self._of_spaces: dict[int, tuple[Any, ...]] = {
             id(space.all_cells): (ALL_CELLS, index)
@@ -241,6 +246,8 @@ class _GraphPickler:
             return number
         if (kind is frozenset and _is_plain(obj)) or isinstance(obj, np.generic):
             return self._by_content(obj)
+        if kind is set or kind is frozenset:
+            return self._set_of_objects(obj)
         if kind is CellCollection:
             return self._collection(obj)
         if kind is types.FunctionType or isinstance(obj, type):
@@ -259,9 +266,11 @@ class _GraphPickler:
             return _make_method_reference, (obj(),)
         if kind is itertools.chain and not gc.get_referents(obj):
             return _make_used_up_chain, ()
+        if isinstance(obj, set | frozenset) and (reduced := reduced_subclass(obj, self._order)) is not None:
+            return reduced
         if id(obj) in self._ranks:
             return _make_empty, (kind,), {**vars(obj), "unique_id": self._ranks[id(obj)]}
-        if _is_event(obj):
+        if is_event(obj):
             return _make_empty, (kind,), {**vars(obj), "unique_id": -1}
         return NotImplemented
 
@@ -270,6 +279,49 @@ class _GraphPickler:
         if type(state) is dict:
             return [self._by_content(tuple(state)), *state.values()]
         return state  # A pair, for a class with slots; or the class's own state.
+
+    def dump_sets(self) -> None:
+        """Write the sets that are filled last; writing one may meet others."""
+        order, written = self._order, 0
+        if order.late and not self._is_alone:
+            order.known_before(self.memo.copy())  # type: ignore[attr-defined]  # Of the pickler, the second base.
+        while written < len(order.late):
+            batch = []
+            for value in order.late[written:]:
+                layout = layout_of(value)
+                members = list(value) if layout is not None else order.ordered(value)
+                order.note(members)
+                batch.append([layout, order.keys(value) if self._is_alone else members])
+            written += len(batch)
+            self.dump(batch)  # type: ignore[attr-defined]
+
+    def _set_of_objects(self, obj: set[Any] | frozenset[Any]) -> int | None:
+        """The number of a set; None for a frozenset with members that have no position, which pickle writes."""
+        if self._order.has_positions(obj) and (type(obj) is frozenset or layout_of(obj) is None):
+            listed = []
+            for member in self._order.ordered(obj):
+                position = self.persistent_id(member)
+                listed.append(self._by_content(member) if position is None else position)
+            form: tuple[Any, ...] = (SET if type(obj) is set else FROZENSET, tuple(listed))
+        elif type(obj) is set:
+            form = (LATE_SET, len(self._order.late))
+            self._order.late.append(obj)
+        else:
+            return None
+        number = self._by_id[id(obj)] = len(self.values) << KIND_BITS
+        self.values.append(form)
+        self._kept.append(obj)
+        return number
+
+    def _content(self, obj: Any) -> bytes:
+        """What an object holds; of one in an object that is written so itself, only the class."""
+        if self._is_alone:
+            return type(obj).__qualname__.encode()
+        buffer = io.BytesIO()
+        alone = type(self)(buffer, self._places, self._agents, alone=True)
+        alone.dump(obj)  # type: ignore[attr-defined]
+        alone.dump_sets()
+        return encode_value(alone.values) + buffer.getvalue()
 
     def _collection(self, obj: Any) -> int | None:
         """A collection of cells: one that a cell or a space keeps by how it is asked for, others by their cells."""
@@ -333,22 +385,3 @@ def _is_plain(value: Any) -> bool:
         or (type(one) is tuple and len(one) <= _TUPLE_MAX and _is_plain(one))
         for one in value
     )
-
-
-# --- events, whose numbers are shared by all models of a process
-
-
-def _is_event(obj: Any) -> bool:
-    return type(obj).__name__ == "SimulationEvent" and type(obj).__module__.startswith("mesa.")
-
-
-def events_of(model: Any) -> list[Any]:
-    """The events of the model's simulator; empty if it has none."""
-    listed = getattr(getattr(vars(model).get("simulator"), "event_list", None), "_events", None)
-    return listed if isinstance(listed, list) else []
-
-
-def _event_ranks(model: Any) -> dict[int, int]:
-    """The rank of each event, by its id, in order of creation: event numbers serve only for this order."""
-    ordered = sorted(events_of(model), key=lambda event: event.unique_id)
-    return {id(event): rank for rank, event in enumerate(ordered)}
