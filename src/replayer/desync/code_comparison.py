@@ -15,7 +15,8 @@ from replayer.playback.make_simulation import Factory, make_simulation
 from replayer.tape.noted_outside import noted_outside
 from replayer.tape.tape import Tape
 from replayer.value_text import plain_text
-from sim.kernel.simulation import subject_of
+from sim.kernel.hooks import HasAdapter, hook
+from sim.kernel.simulation import inner_of, subject_of
 
 CODE = "another version of the code"
 NAMED_MAX = 8  # Definitions in a sentence.
@@ -38,7 +39,7 @@ def compared_code(tape: Tape, factory: Factory | None) -> TestedCause | None:
 
     def compare() -> dict[str, Any]:
         simulation = make_simulation(tape, factory)
-        found, name = compare_code(note, simulation), type(subject_of(simulation)).__name__
+        found, name = compare_code(note, simulation), _class_of(simulation).rpartition(".")[2]
         return {"name": name} if found is None else {"name": name, **attrs.asdict(found)}
 
     try:
@@ -55,13 +56,20 @@ def compared_code(tape: Tape, factory: Factory | None) -> TestedCause | None:
     return _told(found, outside, is_known=is_known)
 
 
+def _class_of(simulation: Any) -> str:
+    """The class that META of a recording would name: of an environment with wrappers, that of the innermost one."""
+    adapter = hook(inner_of(simulation), HasAdapter)
+    named = adapter.adapter.get("class") if adapter is not None and isinstance(adapter.adapter, dict) else None
+    return str(named or type(subject_of(simulation)).__name__)
+
+
 def _told(found: dict[str, Any], outside: OutsideNote, *, is_known: bool) -> TestedCause:
+    count = 0 if found["values"] else found["compared_values"]
     if found["different"]:
         texts = [f"{_CHANGED}: {_names(found['different'])}"]
     elif found["gone"]:
         texts = [f"{_REMOVED}: {counted(found['gone'], 'function')}, of which the tape has no names"]
     else:
-        count = 0 if found["values"] else found["compared_values"]
         and_values = f" and {counted(count, 'value')}" if count else ""
         texts = [f"{_EQUAL}: {counted(found['compared'], 'function')}{and_values} of the recorded class's modules"]
     if found["values"]:
@@ -73,7 +81,9 @@ def _told(found: dict[str, Any], outside: OutsideNote, *, is_known: bool) -> Tes
     if not is_known:
         text = f"{texts[0]}; whether any was replaced while the run was recorded is not known"
         return TestedCause(CODE, text, suspicious=None)
-    return TestedCause(CODE, f"{texts[0]}, when the recording began and at its keyframes", suspicious=False)
+    # The watch of a recording looks at functions and constants again, and not at values, which steps may change.
+    when = "when the recording began" + (", and the functions at its keyframes" if count else " and at its keyframes")
+    return TestedCause(CODE, f"{texts[0]}, {when}", suspicious=False)
 
 
 def _replaced_text(one: ReplacedCode) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgpack
 import pytest
+from optional_packages import needs
 
 import recorder
 from recorder.ambient.outside import loaded_code
@@ -341,7 +342,7 @@ def test_equal_code_is_ruled_out(load_shop: Load, tmp_path: Path) -> None:
     found = said_of_code(tmp_path / "run.tape", sys.modules[NAME].Shop)
     assert (found.suspicious, found.found) == (
         False,
-        f"{EQUAL}, when the recording began and at its keyframes",
+        f"{EQUAL}, when the recording began, and the functions at its keyframes",
     )
 
 
@@ -495,6 +496,69 @@ def test_another_class_is_named(load_shop: Load, tmp_path: Path) -> None:
         None,
         "the simulation is a Other, and a One was recorded; not tested whether that makes the difference",
     )
+
+
+HALVES = """
+import gymnasium
+
+
+class Halved(gymnasium.Wrapper):
+    def step(self, action):
+        observation, reward, *rest = self.env.step(action)
+        return observation, reward / 2, *rest
+"""
+ENVIRONMENT = """
+import gymnasium
+import numpy as np
+
+SECRET = type("Box", (list,), {})([1])
+
+
+class Walk(gymnasium.Env):
+    observation_space = gymnasium.spaces.Box(-1e9, 1e9, (), np.float64)
+    action_space = gymnasium.spaces.Discrete(3)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.place = 0.0
+        return np.float64(self.place), {}
+
+    def step(self, action):
+        self.place += SECRET[0]
+        return np.float64(self.place), 1.0, False, False, {}
+
+
+class Paid(gymnasium.Wrapper):
+    def step(self, action):
+        observation, reward, *rest = self.env.step(action)
+        return observation, reward - 1.0, *rest
+
+
+def make():
+    from code_of_its_helpers import Halved
+
+    return Paid(Halved(Walk()))
+"""
+
+
+def test_an_environment_with_wrappers_is_compared_with_its_like(load_shop: Load, tmp_path: Path) -> None:
+    """The outermost wrapper was compared with the recorded environment inside: "another version of the code"."""
+    needs("gymnasium")
+    env = recorder.record(load_shop(ENVIRONMENT, HALVES).make(), tmp_path / "run.tape", quiet=True, trial_ms=0)
+    env.reset(seed=1)
+    for _ in range(20):
+        env.step(1)
+    env.close()
+
+    def said(shop: str, helpers: str) -> str:
+        load_shop(shop, helpers).SECRET[0] = 2
+        return str(said_of_code(tmp_path / "run.tape", sys.modules[NAME].make).found)
+
+    assert said(ENVIRONMENT, HALVES).startswith("compared and equal: 5 functions")
+    changed = "changed since the recording, or new: "
+    assert said(ENVIRONMENT.replace("- 1.0", "- 2.0"), HALVES).startswith(f"{changed}Paid.step (code_of_a_shop.py")
+    halves = said(ENVIRONMENT, HALVES.replace("/ 2", "/ 3"))
+    assert halves.startswith(f"{changed}Halved.step (code_of_its_helpers.py")
 
 
 def test_code_of_another_python_is_not_compared(

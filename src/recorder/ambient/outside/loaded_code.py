@@ -33,6 +33,8 @@ LINES_BYTES_MAX = 1 << 14  # Of the lines of all functions: of a game of 3,000 l
 _NAME_BYTES = 4
 _MODULES_MAX = 100
 _WRAPPING = ("gymnasium.", "pettingzoo.")
+_WRAPPED = ("env", "aec_env")  # What a wrapper calls the environment inside.
+_WRAPPERS_MAX = 100
 _LIBRARY = ("sim", "recorder", "replayer")  # Their version is in the environment.
 
 
@@ -259,10 +261,22 @@ def _definitions(simulation: Any) -> Iterator[Definition]:
 
 
 def _objects(simulation: Any) -> list[Any]:
-    """The user's object, and the environment that it wraps."""
+    """The user's object; of an environment, all wrappers from the outermost one, and what they wrap."""
     subject = subject_of(simulation)
-    is_wrapper = any(kind.__module__.startswith(_WRAPPING) for kind in type(subject).__mro__)
-    return [subject, subject.unwrapped] if is_wrapper else [subject]
+    if not _is_environment(subject):
+        return [subject]
+    found = {id(one): one for one in (subject, subject.unwrapped)}
+    inner: Any = subject
+    while _is_environment(inner) and len(found) < _WRAPPERS_MAX:
+        held = content_of(inner) or {}
+        inner = next((held[name] for name in _WRAPPED if name in held), None)
+        if inner is not None:
+            found[id(inner)] = inner
+    return list(found.values())
+
+
+def _is_environment(value: Any) -> bool:
+    return any(kind.__module__.startswith(_WRAPPING) for kind in type(value).__mro__)
 
 
 def _counts(name: str) -> bool:
