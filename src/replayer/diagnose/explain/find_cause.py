@@ -93,7 +93,7 @@ class _BackwardSearch(ReadNames):
 
     def _first_use(self, outside: list[str]) -> Cause:
         """The cause at the first line of the path that does more than fetch an object that differs already inside."""
-        cause = self._cause(*self._way[0], outside)
+        cause, end = self._cause(*self._way[0], outside), self._way[0][0]
         for (item, _, origin), further in itertools.pairwise(self._way):
             inner, outer, statement = self._record(further[0]), self._record(item), self._statement(item)
             only_passes = (
@@ -101,21 +101,23 @@ class _BackwardSearch(ReadNames):
             )  # The one that is called draws.
             if not (only_fetches(cause) or only_passes) or is_called_by_others(inner, outer, statement):
                 break
-            cause = self._cause(*further, outside)
+            cause, end = self._cause(*further, outside), further[0]
         if draws_from(cause) and cause.place != self._place(self._way[0][0]):
             return cause
-        return self._inner_use(cause) or self._choice(cause, self._way[0][0]) or cause
+        return self._inner_use(cause, end) or self._choice(cause, self._way[0][0]) or cause
 
-    def _inner_use(self, cause: Cause) -> Cause | None:
+    def _inner_use(self, cause: Cause, end: int) -> Cause | None:
         """Of a line that calls methods of objects that differ inside: the line of those that reads what differs.
 
-        Its values must begin to differ there, or the two take different branches: what is read without an effect is none.
+        It ran before the line, or in what that called: a later one may read what the line itself has changed. Its values must begin to differ there, or the two take different branches: what is read without an effect is none.
         """
         lost = {name.rpartition(".")[2] for one in cause.outside for name, *_ in one.parts if "." in name}
         if cause.kind not in ("outside", "unseen") or not cause.calls or not lost:
             return None
         for item, pair in enumerate(self._items):
             if pair.first is None or pair.second is None or self._place(item) == cause.place:
+                continue
+            if item > end and not self._is_called_in(item, end):
                 continue
             read = [
                 name
@@ -128,6 +130,15 @@ class _BackwardSearch(ReadNames):
                 inner = self._cause(item, name, where, read)
                 return attrs.evolve(inner, kind="outside", way=[(inner.place, self._shown(read[0], item)), *cause.way])
         return None
+
+    def _is_called_in(self, item: int, end: int) -> bool:
+        """Return True if an item is of a call that the statement of an earlier one made."""
+        outer, record = self._record(end), self._record(item)
+        while record.parent >= 0:
+            caller, record = record.parent, self._alignment.first.records[record.parent]
+            if record.frame == outer.frame:
+                return self._statement(self._alignment.item_of[caller]) == self._statement(end)
+        return False
 
     def _choice(self, cause: Cause, item: int) -> Cause | None:
         """Of a method that the two call for different objects: the last line before it that reads what differs."""
@@ -278,7 +289,7 @@ class _BackwardSearch(ReadNames):
         # One of the two may have more lines to run before the statement is over, such as those of a call.
         settled, orders = self._alignment.next_pair(item), self._orders(name, item)
         is_known = settled < len(self._items) or not (self._alignment.first.limited or self._alignment.second.limited)
-        value = self._value(name, settled - 1) if is_known else None
+        value = self._value_of_line(name, item, settled) if is_known else None
         is_operation = operation is not None and not self._is_frozen(operation[0], outside)
         if operation is not None and is_operation and operation[0].inputs == operation[1].inputs and other is None:
             kind, place = "operation", attrs.evolve(place, line=operation[0].line)

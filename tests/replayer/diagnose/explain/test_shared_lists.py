@@ -76,6 +76,53 @@ class Meeting:
         self.random.setstate((version, tuple(words), None))
 
 
+class Darts:
+    def __init__(self):
+        self.random, self.sum = random.Random(4), 0.0
+
+    def throw(self):
+        across = self.random.gauss(0, 9)  # Throws
+        up = self.random.uniform(-1, 1)
+        return across * across + up * up
+
+    def step(self, inputs):
+        self.sum += sum(self.throw() for _ in range(3))
+
+    def save(self):
+        version, words, _ = self.random.getstate()
+        return json.dumps([self.sum, version, words]).encode()
+
+    def load(self, saved):
+        self.sum, version, words = json.loads(saved)
+        self.random.setstate((version, tuple(words), None))
+
+
+def moons(phase=12):
+    night = 0
+    while True:
+        night += 1
+        height = night * night % 17
+        yield phase + height
+
+
+NIGHTS = moons()
+
+
+class Beach:
+    def __init__(self):
+        self.water = 0
+
+    def step(self, inputs):
+        phase = next(NIGHTS)  # Reads a moon
+        self.water += phase
+
+    def save(self):
+        return json.dumps(self.water).encode()
+
+    def load(self, saved):
+        self.water = json.loads(saved)
+
+
 class Ticket:
     printed = 0
 
@@ -155,6 +202,21 @@ def test_the_line_that_draws_is_named_not_the_one_that_passes_the_generator(expl
     cause = explained("Meeting", 4)["cause"]
     assert (cause["kind"], cause["line"]) == ("outside", line_of("Draws"))
     assert "second number of a pair from gauss()" in json.dumps(cause["outside"])
+
+
+@pytest.mark.seldom(0.3)
+def test_a_draw_that_does_not_read_what_differs_is_not_the_cause(explained: Any) -> None:
+    """The second draw of the method was named: its numbers differ only since the first one took others."""
+    cause = explained("Darts", 4)["cause"]
+    assert (cause["kind"], cause["line"]) == ("outside", line_of("Throws"))
+
+
+@pytest.mark.seldom(0.3)
+def test_a_value_after_a_line_is_that_of_its_own_frame(explained: Any) -> None:
+    """It was that of the argument of the same name in the generator, which only one of the two had read: 12 and absent."""
+    cause = explained("Beach", 4)["cause"]
+    assert (cause["line"], cause["value"]["name"]) == (line_of("Reads a moon"), "phase")
+    assert (cause["value"]["first"], cause["value"]["second"]) == ("28", "13")
 
 
 @pytest.mark.seldom(0.3)

@@ -12,7 +12,7 @@ from replayer.diagnose.explain.answer.differing_value import differing_value
 from replayer.diagnose.explain.answer.shown_names import shown_name
 from replayer.diagnose.explain.cause import DifferingValue, SourceLocation, is_save
 from replayer.diagnose.explain.source_lines import Statement
-from replayer.diagnose.explain.step_trace import RETURN, Record
+from replayer.diagnose.explain.step_trace import LINE, RETURN, Record, is_inner
 
 _CLASS = re.compile(r"^[^.\[]*")  # At the beginning of the name of an object.
 
@@ -151,4 +151,41 @@ class AlignedLines:
     def _shown(self, name: str, item: int) -> str:
         """A value's name for people."""
         words = frozenset[str]().union(*(one.reads | one.chains for one in self._statements(item)))
-        return shown_name(name, self._record(item), words)
+        record = self._record(item)
+        if name[:1] != "f" or self._is_of_frame(name, record):
+            return shown_name(name, record, words)
+        rest, function = name.partition(":")[2], self._function_of(name)
+        if rest == "return":
+            return f"the result of {function}"
+        own = [self._alignment.first_digest(f"f{record.frame}:{rest}", one, len(self._items)) for one in (0, 1)]
+        return f"{rest} in {function}" if own != [None, None] else rest
+
+    def _is_of_frame(self, name: str, record: Record) -> bool:
+        """Return True for a variable of the call that a record is of, or of the function around an expression."""
+        return name.startswith(f"f{record.frame}:") or is_inner(record.function)
+
+    def _function_of(self, name: str) -> str:
+        """The function of the call whose variable this is."""
+        frame = name.partition(":")[0].removeprefix("f")
+        found = (one.function for one in self._alignment.first.records if str(one.frame) == frame)
+        return next(found, "another call")
+
+    def _value_of_line(self, name: str, item: int, settled: int) -> DifferingValue | None:
+        """The value that differs after a line: that of a name, or of a variable of the line itself.
+
+        Where the two diverged inside a call that the line made, the name may be a variable of that call.
+        settled: the next item that both ran.
+        """
+        record, statement = self._record(item), self._statement(item)
+        if name[:1] != "f" or self._is_of_frame(name, record) or name.endswith(":return"):
+            return self._value(name, settled - 1)
+        for place in range(item, len(self._items)):
+            pair, later = self._items[place], self._record(place)
+            if pair.first is None or pair.second is None or later.frame != record.frame:
+                continue
+            if self._statement(place) != statement or (place > item and later.kind == LINE):
+                break
+            own = (self._value(one, place) for one in later.after if one.startswith(f"f{record.frame}:"))
+            if (value := next(filter(None, own), None)) is not None:
+                return value
+        return None
