@@ -22,7 +22,7 @@ from recorder.ambient.ambient import (
     Ambient,
     Path,
 )
-from recorder.ambient.leaf_text import NOTHING, difference_of, name_of
+from recorder.ambient.leaf_text import NOTHING, difference_of, differing_values, name_of
 from recorder.ambient.value_kinds import same_leaf
 from recorder.processes.seeds.process_generators import NUMBAS
 from sim.kernel.class_names import module_of
@@ -129,7 +129,9 @@ def _candidate(paths: list[Path], live: Ambient, copy: Ambient) -> Candidate:
         kind = "cache"
         kept = theirs[1] if isinstance(theirs, tuple) and theirs[:1] == ("cache",) else 0
         detail = f"{ours[1]} results kept in the live run, {kept} for the copy"
-    more = f", and {len(paths) - 1} more like it" if len(paths) > 1 else ""
+    pairs = [(live.leaves.get(one, NOTHING), copy.leaves.get(one, NOTHING)) for one in paths]
+    further = sum(differing_values(*pair) for pair in pairs) - 1
+    more = f", and {further} more like it" if further else ""
     is_by_address = _has_addresses(ours, live) or _has_addresses(theirs, copy)
     more += "; its keys are addresses of objects" if is_by_address else ""
     detail = (f"{where} " if where else "") + detail + more

@@ -75,11 +75,7 @@ def difference_of(ours: Any, theirs: Any) -> tuple[str | None, str]:
         if kind.startswith("weak"):
             counts = [len(_items(leaf)) for leaf in (ours, theirs)]
             return "weak references", f"{_entries(counts[0])} in the live run, {_entries(counts[1])} for the copy"
-        if (
-            kind == "dict"
-            and len(ours) == len(theirs) == 3
-            and sorted(map(repr, ours[1])) == sorted(map(repr, theirs[1]))
-        ):
+        if kind == "dict" and len(ours) == len(theirs) == 3 and _has_same_keys(ours, theirs):
             return None, _first_entry(ours, theirs) or _contrast(ours, theirs)
     return None, _contrast(ours, theirs)
 
@@ -127,28 +123,47 @@ def _item_text(item: Any) -> str:
     return short_text(item)
 
 
+def differing_values(ours: Any, theirs: Any) -> int:
+    """The number of entries that differ, where difference_of shows the first of them; 1 for any other difference."""
+    match ours, theirs:
+        case ("weak keys", *_), ("weak keys", *_):
+            return max(1, len(_keyed_entries(ours, theirs)))
+        case ("dict", _, _), ("dict", _, _) if _has_same_keys(ours, theirs):
+            return max(1, len(_differing_entries(ours, theirs)))
+    return 1
+
+
+def _has_same_keys(ours: Any, theirs: Any) -> bool:
+    return sorted(map(repr, ours[1])) == sorted(map(repr, theirs[1]))
+
+
+def _keyed_entries(ours: Any, theirs: Any) -> list[tuple[Any, Any, Any]]:
+    """The entries of two dictionaries with weak keys that differ: the name of the key, and the values."""
+    one, other = (dict(zip(leaf[1], leaf[2], strict=True)) for leaf in (ours, theirs))
+    both = [(key, one.get(key, NOTHING), other.get(key, NOTHING)) for key in {**one, **other}]
+    return [entry for entry in both if any(one is NOTHING for one in entry) or not same_leaf(*entry[1:])]
+
+
 def _keyed_entry(ours: Any, theirs: Any) -> str:
     """The first value of two dictionaries with weak keys that differs, by the name of its key."""
-    one, other = (dict(zip(leaf[1], leaf[2], strict=True)) for leaf in (ours, theirs))
-    differing = [
-        key for key in {**one, **other} if key not in one or key not in other or not same_leaf(one[key], other[key])
-    ]
+    differing = _keyed_entries(ours, theirs)
     if not differing:
         return "in another order"
-    first = differing[0]
-    more = f", and {len(differing) - 1} more like it" if len(differing) > 1 else ""
-    return f"[{first}] {_contrast(one.get(first, NOTHING), other.get(first, NOTHING))}{more}"
+    name, *values = differing[0]
+    return f"[{name}] {_contrast(*values)}"
+
+
+def _differing_entries(ours: Any, theirs: Any) -> list[tuple[Any, Any, Any]]:
+    return [pair for pair in _paired(ours, theirs) or () if not same_leaf(*pair[1:])]
 
 
 def _first_entry(ours: Any, theirs: Any) -> str | None:
     """The first key of two dicts with equal keys whose values differ; None if several keys are shown alike, in other orders."""
-    pairs = _paired(ours, theirs)
-    differing = [pair for pair in pairs or () if not same_leaf(*pair[1:])]
+    differing = _differing_entries(ours, theirs)
     if not differing:
         return None
-    key, one, other = differing[0]
-    more = f", and {len(differing) - 1} more like it" if len(differing) > 1 else ""
-    return f"[{short_text(key)}] {_contrast(one, other)}{more}"
+    key, *values = differing[0]
+    return f"[{short_text(key)}] {_contrast(*values)}"
 
 
 def _paired(ours: Any, theirs: Any) -> list[tuple[Any, Any, Any]] | None:

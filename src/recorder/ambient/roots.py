@@ -108,18 +108,19 @@ class Roots:
         if kind in self.classes or _is_excluded(module_of(kind)):
             return
         self.classes[kind] = self._label(kind)
-        for function in functions_of(kind):
-            self._add_function(function, kind)
+        for name, value in list(vars(kind).items()):
+            for function in functions_in(value):
+                self._add_function(function, kind, name)
 
-    def _add_function(self, function: Any, owner: type | None = None) -> None:
+    def _add_function(self, function: Any, owner: type | None = None, name: str = "") -> None:
         if isinstance(function, FunctionType) and function not in self.functions:
-            self.functions[function] = self._label(function, owner)
+            self.functions[function] = self._label(function, owner, name)
 
-    def _label(self, named: type | FunctionType, owner: type | None = None) -> str:
+    def _label(self, named: type | FunctionType, owner: type | None = None, name_there: str = "") -> str:
         """Make a unique label: two objects may have the same name, such as those that a decorator makes."""
         short = named.__qualname__.rpartition("<locals>.")[2]
-        if owner is not None and "." not in short:  # Defined in a function, then added to the class.
-            short = f"{owner.__qualname__.rpartition('<locals>.')[2]}.{short}"
+        if owner is not None and "." not in short:  # Defined in a function, then added to the class, as by a decorator.
+            short = f"{owner.__qualname__.rpartition('<locals>.')[2]}.{name_there or short}"
         label = name = f"{named.__module__}:{short}"
         number = 1
         while label in self._labels:

@@ -279,3 +279,49 @@ def test_objects_of_libraries_in_globals_are_not_walked() -> None:
     roots = Roots(Kept)
     assert {"numpy", "random", "pytest", "sim.kernel.state"}.isdisjoint(roots.modules)
     assert "leaky_worlds" in roots.modules
+
+
+class Tabled(leaky_worlds.One):
+    """Keeps a table of tables."""
+
+    def __init__(self, *rates: int) -> None:
+        super().__init__()
+        self.rates = {name: {"up": rate, "down": rate + 1} for name, rate in zip("abc", rates, strict=True)}
+
+
+def test_differing_entries_are_counted_over_all_dicts_of_a_name() -> None:
+    """Five of six values: it read "and 1 more like it, and 2 more like it"."""
+    first, second = Tabled(1, 2, 3), Tabled(5, 6, 8)
+    second.rates["c"]["down"] = first.rates["c"]["down"]
+    [candidate] = find_candidates(ambient_of(first), ambient_of(second))
+    assert candidate.detail == "['a'] ['up'] 1 in the live run, 5 for the copy, and 4 more like it"
+
+
+def counted(function: Callable[..., Any]) -> Any:
+    """A decorator without functools.wraps."""
+
+    def inner(*arguments: Any) -> Any:
+        inner.calls += 1  # type: ignore[attr-defined]
+        return function(*arguments)
+
+    inner.calls = 0  # type: ignore[attr-defined]
+    return inner
+
+
+class Counted(leaky_worlds.One):
+    """Two methods that one decorator replaced."""
+
+    @counted
+    def open(self) -> None:
+        """Open."""
+
+    @counted
+    def shut(self) -> None:
+        """Shut."""
+
+
+def test_a_function_that_a_decorator_made_has_the_name_that_the_class_gives_it() -> None:
+    """The second one was "Counted.inner no. 2"."""
+    first = ambient_of(Counted())
+    Counted().shut()
+    assert {one.name for one in find_candidates(first, ambient_of(Counted()))} == {"Counted.shut.calls"}
