@@ -13,7 +13,7 @@ import attrs
 from recorder.errors import CorruptError, MissingTickError, SimulationFailedError, TornError
 from recorder.format.blocks.frame import Frame
 from replayer.desync.isolated_rerun import interval_differs_by_depth, isolated_hashes
-from replayer.desync.location import DesyncLocation, find_place, watched_advance
+from replayer.desync.location import DesyncLocation, find_place, nothing_differed, watched_advance
 from replayer.desync.object_diff import shown_fields
 from replayer.desync.state_diff import FieldDifference, compare_states
 from sim.kernel.state import Snapshot
@@ -167,7 +167,8 @@ def find_desync(
         note = NOT_DETERMINISTIC
     if note == NOT_DETERMINISTIC and make_cursor is not None:
         note = STACK_DEPTH if interval_differs_by_depth(make_cursor, start_tick, bad_tick) else note
-    place = find_place(cursor, tape.frame(tick), before, replayed, steps) if not matched else DesyncLocation()
+    frame = tape.frame(tick)
+    place = nothing_differed(frame) if matched else find_place(cursor, frame, before, replayed, steps)
     cursor.leave()
     return Finding(
         tick=tick,

@@ -28,7 +28,8 @@ class DesyncLocation:
     """The location of a divergence inside a tick.
 
     Attributes:
-        fields: fields whose hash differs, in the arena's order; None if the tape has no hashes of fields.
+        fields: fields whose hash differs, in the arena's order; None if they are not known.
+        unknown: why fields are not known although the tape has hashes of them; empty if it has none.
         room: columns and blobs whose hash differs only because of a different capacity for rows; not in fields.
         phase: the first phase after which the state's hash differs; None if the tape has no hashes of phases, or none
             differs.
@@ -39,6 +40,14 @@ class DesyncLocation:
     phase: str | None = None
     writers: list[str] = attrs.field(factory=list)
     room: list[str] = attrs.field(factory=list)
+    unknown: str = ""
+
+
+def nothing_differed(frame: Frame) -> DesyncLocation:
+    """The location in the tick of frame, if the run in which its fields were to be compared had the recorded hash."""
+    return DesyncLocation(
+        unknown="run again to compare them, the tick had the recorded hash" if frame.field_hashes else ""
+    )
 
 
 def find_place(
@@ -84,17 +93,20 @@ def place_of(frame: Frame, replayed: Snapshot, steps: list[PhaseStep]) -> Desync
     """Compare a replayed state with the hashes in the frame of its tick. steps: the phases of the replayed tick."""
     names = list(replayed.layout.slots)
     replayed_hashes = replayed.field_hashes()
-    fields = None
+    fields, unknown = None, ""
     if frame.field_hashes and len(frame.field_hashes) == len(replayed_hashes):
         fields = differing_fields(names, frame.field_hashes, replayed_hashes)
+    elif frame.field_hashes:  # Those of objects come and go with the classes of these.
+        recorded_count = len(frame.field_hashes) // FIELD_HASH_BYTES
+        unknown = f"the recorded state has {recorded_count} fields there, and the replayed one {len(names)}"
     if not steps:
-        return DesyncLocation(fields)
+        return DesyncLocation(fields, unknown=unknown)
     recorded = split_short(frame.phase_hashes)
     phase = None
     if len(recorded) == len(steps):
         pairs = zip(steps, recorded, strict=True)
         phase = next((step.phase for step, recorded_hash in pairs if step.state_hash != recorded_hash), None)
-    return DesyncLocation(fields, phase, _writers(steps, fields))
+    return DesyncLocation(fields, phase, _writers(steps, fields), unknown=unknown)
 
 
 def place_between(fields: list[str], first: list[PhaseStep], second: list[PhaseStep]) -> DesyncLocation:

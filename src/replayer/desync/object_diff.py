@@ -23,6 +23,7 @@ MALFORMED = (ValueError, LookupError, TypeError, RecursionError, OverflowError)
 GRAPH_PREFIX = "graph."
 _MARK = f"{GRAPH_PREFIX}groups"  # A field of states of captured objects alone.
 _COLUMN = re.compile(rf"{re.escape(GRAPH_PREFIX)}\d+\.([^.]+)\.cells\.(?:tag|value)")
+_ROW = re.compile(rf"{re.escape(GRAPH_PREFIX)}\d+\.([^.]+)\.(length|node)")
 _PARTS = {  # The beginnings of names of fields that hold values of all classes.
     f"{GRAPH_PREFIX}value": "texts, decimals, dates and the like",
     f"{GRAPH_PREFIX}special": "the content of sets, iterators, generators and other objects of C types",
@@ -76,7 +77,18 @@ def object_difference_lines(
         return [], names
     rest = [name for name in names if not diff.holds(name)]
     lines = diff.lines(labels)
-    return lines or ([SAVED_FORM] if len(rest) < len(names) else []), rest
+    return lines or ([_saved_form(set(names) - set(rest))] if len(rest) < len(names) else []), rest
+
+
+def _saved_form(fields: set[str]) -> str:
+    """That only the saved form differs, and in what. fields: those of it that differ."""
+    named = ", ".join(shown_fields(sorted(fields)))
+    rows = (_ROW.fullmatch(name) for name in fields)
+    is_numbered = any(row is not None and row[2] == "node" for row in rows)
+    why = (
+        "; an object that replaced an equal one has another number there, which the hash counts" if is_numbered else ""
+    )
+    return f"{SAVED_FORM}: {named}{why}"
 
 
 def compare_objects(
@@ -178,6 +190,10 @@ def _shown_field(field: str) -> str:
         return "attributes of the outermost object, or values of lists"
     if match is not None:
         return f"values of {match[1]} objects"
+    row = _ROW.fullmatch(field)
+    if row is not None:
+        named = f"{row[1]}s" if row[1] in ("list", "dict") else f"{row[1]} objects"
+        return f"lengths of {named}" if row[2] == "length" else f"which {named} there are"
     return next((text for start, text in _PARTS.items() if field.startswith(start)), "how the objects are saved")
 
 

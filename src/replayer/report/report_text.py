@@ -221,9 +221,10 @@ def where_lines(finding: Finding) -> list[str]:
     values, rest = object_difference_lines(finding.compared_states, differing)
     if finding.differences:
         at = f"at the next recorded keyframe, tick {finding.compared_tick:,}"
-        if values == [SAVED_FORM] and not rest:
-            return [*lines, f"{at}: {SAVED_FORM}"]
-        lines.append(f"{at}, these {'fields' if values in ([], [SAVED_FORM]) else 'values'} differ:")
+        is_form = len(values) == 1 and values[0].startswith(SAVED_FORM)
+        if is_form and not rest:
+            return [*lines, f"{at}: {values[0]}"]
+        lines.append(f"{at}, these {'fields' if is_form or not values else 'values'} differ:")
     elif finding.compared_replayed is not None:
         lines.append(f"at the next recorded keyframe, tick {finding.compared_tick:,}, no field differs any more")
     lines += [f"  {line}" for line in values]

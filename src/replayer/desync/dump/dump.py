@@ -171,7 +171,9 @@ def place_lines(finding: Finding) -> list[str]:
     place = finding.place
     phase = phase_text(place)
     lines = [phase] if phase is not None else []
-    if place.fields is None:
+    if place.fields is None and place.unknown:
+        lines.append(f"fields: which ones differ at tick {finding.tick:,} is not known: {place.unknown}")
+    elif place.fields is None:
         lines.append(f"fields: the tape does not record which ones differ at tick {finding.tick:,}")
     elif place.fields:
         lines.append(f"fields that differ at tick {finding.tick:,}: {', '.join(shown_fields(place.fields))}")
