@@ -12,6 +12,10 @@ from types import FrameType
 from typing import Any
 
 LINES_MAX = 5  # Of one value.
+_GENERATORS = {
+    "np.random": r"(?<![\w.])(np|numpy)\.random\.(?!default_rng\b)[a-z]",
+    "random": r"(?<![\w.])random\.[a-z]",
+}
 
 Line = tuple[str, int]  # File and number.
 
@@ -37,9 +41,19 @@ def lines_that_run(files: frozenset[str], lines: dict[Line, None]) -> Iterator[N
 
 
 def lines_naming(name: str, lines: Iterable[Line]) -> tuple[str, ...]:
-    """The first of the lines whose text names a value, as file.py:12. name: such as Flock.wind, or two joined by and."""
+    """The first of the lines whose text names a value, as file.py:12. name: such as Flock.wind, or two joined by and.
+
+    Of a module's generator, such as np.random, these are the lines that name the module's functions: other generators have
+    methods of its name, and classes of generators are not drawn from.
+    """
+    if name in _GENERATORS:
+        return _shown(lines, re.compile(_GENERATORS[name]))
     words = [re.sub(r"\[.*", "", part.split("(")[0]).strip() for part in name.split(" and ")]
     last = [identifiers[-1] for word in words if (identifiers := re.findall(r"\w+", word))]
     pattern = re.compile(rf"\b({'|'.join(map(re.escape, last))})\b") if last else None
-    found = [line for line in lines if pattern is not None and pattern.search(linecache.getline(*line))]
+    return _shown(lines, pattern) if pattern is not None else ()
+
+
+def _shown(lines: Iterable[Line], pattern: re.Pattern[str]) -> tuple[str, ...]:
+    found = [line for line in lines if pattern.search(linecache.getline(*line))]
     return tuple(f"{Path(file).name}:{number}" for file, number in found[:LINES_MAX])

@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,6 +29,7 @@ from recorder.ambient.outside.dated_class import dated_class
 from recorder.ambient.outside.read_watch import library_name
 from recorder.ambient.roots import Roots
 from recorder.processes.seeds.unseeded import UNSEEDED, draw_seeds
+from recorder.text import counted
 
 _SEED_BYTES = 16
 AHEAD_S = 100_003.7  # Seconds by which the clocks of copies are ahead.
@@ -43,6 +45,7 @@ _CLOCKS = (
     "process_time_ns",
 )
 CLOCK, ENTROPY = "clock", "entropy"
+PLACES_MAX = 4  # Lines that are named of one source.
 
 
 @attrs.define
@@ -52,14 +55,22 @@ class SourceReads:
     Attributes:
         name: such as time.time.
         kind: CLOCK or ENTROPY.
-        place: file and line of the first read.
         values: the values that were returned, in order.
+        places: file and line of each of these reads.
     """
 
     name: str
     kind: str
-    place: str
     values: list[Any] = attrs.field(factory=list)
+    places: list[str] = attrs.field(factory=list)
+
+    def places_text(self) -> str:
+        """The lines that read it, in the order of their first reads; of several, with the number of reads of each."""
+        counts = Counter(self.places)
+        if len(counts) == 1:
+            return self.places[0]
+        shown = [f"{place} ({counted(count, 'time')})" for place, count in counts.items()]
+        return ", ".join([*shown[:PLACES_MAX], *(["…"] if len(shown) > PLACES_MAX else [])])
 
 
 @attrs.define
@@ -85,13 +96,17 @@ class OutsideSources:
             shown, place = _caller(name)
             if not shown:
                 return value
-            source = reads.sources.setdefault(shown, SourceReads(shown, kind, place))
+            source = reads.sources.setdefault(shown, SourceReads(shown, kind))
             source.values.append((name, value))
+            source.places.append(place)
             return value
 
         def forget(seed: int) -> None:
             for shown, source in list(reads.sources.items()):
-                source.values = [one for one in source.values if one != (UNSEEDED, seed)]
+                kept = [number for number, one in enumerate(source.values) if one != (UNSEEDED, seed)]
+                source.values, source.places = (
+                    [held[number] for number in kept] for held in (source.values, source.places)
+                )
                 if not source.values:
                     del reads.sources[shown]
 

@@ -293,7 +293,9 @@ class Trials:
         candidates = find_candidates(period.ambient, outcome.ambient) if outcome.ambient is not None else []
         for source in period.reads.sources.values():
             times = len(source.values)
-            detail = f"read {times} time{'' if times == 1 else 's'} in {len(period.inputs)} ticks, at {source.place}"
+            detail = (
+                f"read {times} time{'' if times == 1 else 's'} in {len(period.inputs)} ticks, at {source.places_text()}"
+            )
             candidates.append(Candidate(source.name, source.kind, detail, (((CALL, source.name),),)))
         return candidates
 

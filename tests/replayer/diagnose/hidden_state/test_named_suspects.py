@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import time
+from pathlib import Path
 from typing import Any
 
 from recorder.ambient.ambient_diff import find_candidates
 from recorder.ambient.object_walk import take_ambient
 from recorder.ambient.roots import Roots
+from replayer.diagnose.hidden_state.naming_lines import lines_naming
 from replayer.diagnose.hidden_state.outside_sources import OutsideReads, OutsideSources
 from sim.kernel.simulation import as_simulation
 
@@ -68,3 +70,31 @@ def test_a_clock_that_a_compiler_reads_is_not_read_by_the_step() -> None:
         assert reads.sources == {}
         own["read"]()
     assert list(reads.sources) == ["time.time"]
+
+
+def test_reads_of_a_clock_are_counted_by_line() -> None:
+    """All 3 reads were said to be at the line of the first one."""
+    names: dict[str, Any] = {"__name__": "game", "time": time}
+    exec(compile("def read():\n    time.time()\n    time.time()\n    time.monotonic()\n", "/game.py", "exec"), names)
+    reads = OutsideReads()
+    with OutsideSources(Roots(Walkers())).counted(reads):
+        names["read"]()
+        exec(compile("\ntime.time()", "/game.py", "exec"), names)
+    assert reads.sources["time.time"].places_text() == "game.py:2 (2 times), game.py:3 (1 time)"
+    assert reads.sources["time.monotonic"].places_text() == "game.py:4"
+
+
+def test_a_line_of_another_generator_does_not_name_that_of_the_module(tmp_path: Path) -> None:
+    """A method of its name: ``self.rng.random()`` was said to name np.random."""
+    file = tmp_path / "dice.py"
+    file.write_text(
+        "a = self.rng.random()\n"
+        "b = np.random.random(3)\n"
+        "c = np.random.default_rng(4)\n"
+        "d = random.choice('ab')\n"
+        "e = random.Random(4)\n"
+    )
+    lines = [(str(file), number) for number in range(1, 6)]
+    assert lines_naming("np.random", lines) == ("dice.py:2",)
+    assert lines_naming("random", lines) == ("dice.py:4",)
+    assert lines_naming("Dice.rng", lines) == ("dice.py:1",)
