@@ -33,6 +33,7 @@ class Defect:
 DEFECTS = [
     Defect("dict_orders:SortedBag", "SortedBag.bag", "order of a dict", True, "self.bag"),
     Defect("dict_orders:SortedByLoad", "SortedByLoad.bag", "order of a dict", True, "self.bag"),
+    Defect("dict_orders:SortedQueue", "SortedQueue.bag", "order of a dict", True, "self.bag"),
     Defect("split_aliases:SplitLeader", "SplitLeader.leader and SplitLeader.units[2]", "alias", True, "leader, units[2]"),
     Defect("split_aliases:SplitList", "SplitList.queue and SplitList.waiting", "alias", True, "queue, waiting"),
     Defect("split_aliases:SharedDepot", "SharedDepot.near and SharedDepot.far", "alias", True, "near, far"),
@@ -45,6 +46,7 @@ DEFECTS = [
     Defect("class_counts:ClassIds", "Unit._ids", "class attribute", True, "Unit._ids"),
     Defect("module_memos:MemoOfModule", "module memo_store: COSTS", "module global", True, "memo_store.COSTS"),
     Defect("module_memos:CacheOfModule", "module memo_store: path_cost", "cache", True, "memo_store.path_cost"),
+    Defect("module_memos:CacheOfMethod", "CacheOfMethod.way", "cache", True, "CacheOfMethod.way"),
     Defect("module_memos:MemoById", "module memo_store: BY_ID", "module global", False, "memo_store.BY_ID"),
     Defect("weak_members:WeakValuesOrder", "WeakValuesOrder.by_name", "order of a WeakValueDictionary", True, "self.by_name"),
     Defect("weak_members:LostMember", "LostMember.favourite", "weak reference", True, "self.favourite"),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import random
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from typing import Any
@@ -23,6 +24,10 @@ Step = tuple[str, Any]  # From a holder to a value in it: attribute, item, globa
 Path = tuple[Step, ...]
 
 INSTANCE = "instance"
+OWN = (
+    "own",
+    "",
+)  # After the path of a container: of what it stores besides its items, as an object of a derived class does.
 MAXLEN = ("attribute", "maxlen")  # Of a deque: the last step of a path.
 RANDOM_PATH: Path = (("ambient", "random"),)
 NUMPY_RANDOM_PATH: Path = (("ambient", "np.random"),)
@@ -32,6 +37,7 @@ FOLDER_PATH: Path = (("ambient", "current folder"),)
 
 SETTING = "setting of the process"  # The kind of the contents of process_wide.SETTINGS, and of their paths.
 
+_WITH_ITEMS: tuple[Any, ...] = (OrderedDict, dict, list, deque, np.ndarray)
 ABSENT: Any = object()  # Stands for a missing value.
 
 
@@ -89,7 +95,7 @@ class Ambient:
             if path[0][0] == INSTANCE:
                 continue
             if chosen is None or any(path[:depth] in chosen for depth in range(1, len(path) + 1)):
-                _put(path, kind, self.objects.get(path), content)
+                _put(path, kind, self.objects.get(path[:-1] if path[-1] == OWN else path), content)
         for path in self.iterators:
             if path[0][0] != INSTANCE and (
                 chosen is None or any(path[:depth] in chosen for depth in range(1, len(path) + 1))
@@ -98,7 +104,8 @@ class Ambient:
         for path in chosen or ():
             if path in self.iterators:
                 continue
-            kind, content = self.contents.get(path[:-1], ("", None))
+            own = self.contents.get((*path[:-1], OWN)) if path[-1][0] == "attribute" else None
+            kind, content = own or self.contents.get(path[:-1], ("", None))
             if kind in ("global", "class", "object", "function attribute"):
                 set_child(self.objects[path[:-1]], path[-1], content.get(path[-1][1], ABSENT))
             elif kind == "cell":
@@ -161,7 +168,13 @@ def set_child(holder: Any, step: Step, value: Any) -> None:
         case "cell":
             _put_cell(holder, value)
         case "item" if value is not ABSENT:
-            holder[name] = value
+            _put_item(holder, name, value)
+
+
+def _put_item(holder: Any, name: Any, value: Any) -> None:
+    """Put an item by the method of the plain container: that of a class derived from it would run the user's code."""
+    base = next((one for one in _WITH_ITEMS if isinstance(holder, one)), type(holder))
+    base.__setitem__(holder, name, value)
 
 
 def _put_cell(holder: Any, value: Any) -> None:

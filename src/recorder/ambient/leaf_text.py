@@ -43,7 +43,7 @@ def name_of(path: Path) -> str:
                 text = str(name)
             case "closure" | "default" | "local":
                 text += f": {name}"
-            case "cell" | "held":
+            case "cell" | "held" | "own":
                 pass
             case _:
                 text += f".{name}"

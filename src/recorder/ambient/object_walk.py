@@ -19,10 +19,10 @@ from types import CoroutineType, FunctionType
 from typing import Any
 
 import numpy as np
-import xxhash
 
-from recorder.ambient.ambient import INSTANCE, MAXLEN, Ambient, DefinedAt, Path, names_of
+from recorder.ambient.ambient import INSTANCE, MAXLEN, OWN, Ambient, DefinedAt, Path, names_of
 from recorder.ambient.c_memory import Memory, memory_text
+from recorder.ambient.caches.cached_results import results_of
 from recorder.ambient.iterators import parts_of, position_of
 from recorder.ambient.leaf_text import name_of
 from recorder.ambient.members import WEAK_KEYS, Members, NamedKeys, SetContent
@@ -31,14 +31,17 @@ from recorder.ambient.process_wide import registered_classes
 from recorder.ambient.roots import Roots, functions_of, is_our_own
 from recorder.ambient.shared_memory import memory_of, shared_memory
 from recorder.ambient.value_kinds import (
-    ARRAY_BYTES_MAX,
+    CONTAINERS,
     KEPT_LIBRARY,
     NOT_SET,
     attributes_of,
     content_of,
+    content_of_array,
     generator_state,
     is_plain,
+    keeps_values,
     kind_of,
+    own_attributes,
     plain_key,
     shown_key,
 )
@@ -135,7 +138,7 @@ class _Walk:
         if kind == "atom":
             ambient.leaves[path] = value
             return
-        if kind == "still" or (kind == "function" and not self._is_of_interest(value)):
+        if kind == "still" or (kind == "function" and not keeps_values(value)):
             return
         if kind in _THROUGH_FUNCTIONS:
             self._later.append((path, kind, value))
@@ -173,13 +176,13 @@ class _Walk:
             else:
                 walk(self, path, value)
 
-    @staticmethod
-    def _is_of_interest(function: FunctionType) -> bool:
-        return bool(function.__closure__ or function.__defaults__ or function.__kwdefaults__ or function.__dict__)
-
     def _keep(self, kind: str, path: Path, value: Any) -> Any:
         content = content_of(kind, value)
         self.ambient.contents[path] = (kind, content)
+        if kind in CONTAINERS and (own := own_attributes(value)) is not None:
+            self.ambient.contents[(*path, OWN)] = ("object", own)
+            for name, one in own.items():
+                self._value((*path, ("attribute", name)), one)
         return content
 
     def walk_dict(self, path: Path, value: dict[Any, Any]) -> None:
@@ -254,11 +257,8 @@ class _Walk:
         content = self._keep("array", path, value)
         if value.dtype.hasobject:
             self._items(path, "array", value.reshape(-1).tolist() if value.dtype.names is None else [])
-        elif value.nbytes <= ARRAY_BYTES_MAX:
-            self.ambient.leaves[path] = (*kind, content.tobytes())
         else:
-            elements: Any = np.ascontiguousarray(value).reshape(-1).view(np.uint8)
-            self.ambient.leaves[path] = (*kind, xxhash.xxh3_64_intdigest(elements))
+            self.ambient.leaves[path] = (*kind, content_of_array(value) if content is None else content.tobytes())
 
     def walk_generator(self, path: Path, value: Any) -> None:
         kind = kind_of(type(value))
@@ -286,7 +286,7 @@ class _Walk:
     def walk_function(self, path: Path, value: FunctionType) -> None:
         if path[0][0] == "function" or value.__dict__:
             self._namespace(path, "function attribute", value)
-        if not self._is_of_interest(value):
+        if not keeps_values(value):
             return
         code = value.__code__
         for name, cell in zip(code.co_freevars, value.__closure__ or (), strict=True):
@@ -306,6 +306,7 @@ class _Walk:
 
     def walk_cache(self, path: Path, value: Any) -> None:
         self.ambient.leaves[path] = ("cache", value.cache_info().currsize)
+        self.ambient.contents[path] = ("cache", results_of(value))
 
     def walk_coroutine(self, path: Path, value: Any) -> None:
         frame = value.cr_frame if isinstance(value, CoroutineType) else value.gi_frame

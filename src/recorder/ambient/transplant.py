@@ -6,18 +6,28 @@ own objects: references to these stay valid. Objects that the copy lacks are cre
 
 from __future__ import annotations
 
+import functools
 import weakref
-from collections import deque
-from collections.abc import Sequence
+from collections import defaultdict, deque
+from collections.abc import Iterable, Sequence
+from types import MethodType
 from typing import Any
 
 import attrs
 import numpy as np
 
-from recorder.ambient.ambient import ABSENT, INSTANCE, MAXLEN, Ambient, Path, set_child
-from recorder.ambient.ambient_diff import Candidate
+from recorder.ambient.ambient import ABSENT, INSTANCE, MAXLEN, OWN, Ambient, Path, set_child
+from recorder.ambient.ambient_diff import Candidate, find_candidates
+from recorder.ambient.caches.cached_results import (
+    NoCounterpartError,
+    copied,
+    filled,
+    is_plain_inside,
+    with_counterparts,
+)
 from recorder.ambient.members import WEAK_KEYS
-from recorder.ambient.value_kinds import kind_of, put_content
+from recorder.ambient.roots import CACHE_TYPE
+from recorder.ambient.value_kinds import CONTAINERS, is_plain, kind_of, own_attributes, put_attributes, put_content
 from sim.kernel.state import State
 
 _IN_PLACE = {
@@ -29,7 +39,8 @@ _IN_PLACE = {
 def give_values(live: Ambient, copy: Ambient, copy_state: State, candidates: Sequence[Candidate]) -> None:
     """Give a copy, and its surroundings, the values of the live run at the paths of these candidates."""
     paths = [path for candidate in candidates for path in candidate.paths]
-    surroundings = [_holder_of(path) for path in paths if path[0][0] != INSTANCE]
+    caches = {path for candidate in candidates if candidate.kind == "cache" for path in candidate.paths}
+    surroundings = [_holder_of(path) for path in paths if path[0][0] != INSTANCE and path not in caches]
     transplant = Transplant(live, copy, copy_state)
     if surroundings:
         live.put_back(surroundings)
@@ -37,13 +48,30 @@ def give_values(live: Ambient, copy: Ambient, copy_state: State, candidates: Seq
     for candidate in candidates:
         if candidate.kind != "alias":
             for path in candidate.paths:
-                if path[0][0] == INSTANCE:
+                if path in caches:
+                    transplant.give_cache(path)
+                elif path[0][0] == INSTANCE:
                     transplant.give(path)
     for candidate in candidates:
         if candidate.kind == "alias":
             first, *others = candidate.paths
             for path in others:
                 transplant.join(first, path)
+
+
+def not_taken(live: Ambient, copy: Ambient, candidates: Iterable[Candidate]) -> frozenset[str]:
+    """The names of those candidates in which a copy still differs from the live run, or in anything inside of them.
+
+    copy: what was captured after it had been given them. Of these, a run of the copy shows nothing.
+    """
+    still = find_candidates(live, copy)
+    names = {one.name for one in still}
+    differing = {path[:depth] for one in still for path in one.paths for depth in range(1, len(path) + 1)}
+    return frozenset(
+        one.name
+        for one in candidates
+        if one.name in names or (one.kind != "alias" and not differing.isdisjoint(map(_holder_of, one.paths)))
+    )
 
 
 def _holder_of(path: Path) -> Path:
@@ -59,6 +87,7 @@ class Transplant:
         self._copy = copy
         self._state = copy_state
         self._made: dict[Path, Any] = {}
+        self._paths = {id(one): path for path, one in live.objects.items()}
 
     def give(self, path: Path) -> None:
         """Give the copy the live run's value at path."""
@@ -79,6 +108,37 @@ class Transplant:
             self.give(path[:-1])  # One item of a tuple or a set cannot be replaced.
         elif holder is not None:
             set_child(holder, step, self._value(path) if self._has(path) else ABSENT)
+
+    def give_cache(self, path: Path) -> None:
+        """Put a cache that keeps the live run's results in place of the copy's, under each of its names."""
+        cache = self._copy.objects.get(path)
+        made = None if cache is None else self._cache(path, cache)
+        if made is None:
+            return
+        for name in (path, *(other for other, first in self._copy.aliases.items() if first == path)):
+            holder = self._copy.objects.get(name[:-1])
+            if holder is not None:
+                set_child(holder, name[-1], made)
+
+    def _cache(self, path: Path, cache: Any) -> Any:
+        """A new cache like the copy's with the live run's results, as far as the copy has their objects; None if not known."""
+        _, results = self._live.contents.get(path, ("", None))
+        if results is None or type(cache) is not CACHE_TYPE:
+            return None
+        return filled(cache, with_counterparts(results, self._counterpart))
+
+    def _counterpart(self, value: Any, content: Any) -> Any:
+        """What the copy has in the place of a value of the live run. Raises NoCounterpartError."""
+        path = self._paths.get(id(value))
+        if is_plain(value) or kind_of(type(value)) == "still":
+            return value
+        if path is not None:
+            return self._value(path)
+        if type(value) is tuple:
+            return tuple(map(self._counterpart, value, content))
+        if not is_plain_inside(content):
+            raise NoCounterpartError
+        return copied(content)
 
     def give_keys(self, prefixes: Sequence[Path]) -> None:
         """Give dictionaries with weak keys, at or below these paths, the live run's values for the copy's own keys."""
@@ -130,7 +190,17 @@ class Transplant:
         if kind not in _IN_PLACE or real not in self._live.contents:
             return False
         self._made[real] = target
-        return put_content(kind, target, self._content(real, kind))
+        is_put = put_content(kind, target, self._content(real, kind)) and self._put_own(real, kind, target)
+        if not is_put:
+            del self._made[real]  # It keeps its content, as an array of other elements does: another one is made.
+        return is_put
+
+    def _put_own(self, path: Path, kind: str, target: Any) -> bool:
+        """Give a container what the live run's stores besides its items."""
+        if kind in CONTAINERS and own_attributes(target) is not None:
+            _, own = self._live.contents.get((*path, OWN), ("object", {}))
+            put_attributes(target, {name: self._child((*path, ("attribute", name)), one) for name, one in own.items()})
+        return True
 
     def _value(self, path: Path) -> Any:
         live = self._live
@@ -149,15 +219,8 @@ class Transplant:
         if kind == "array" and isinstance(leaf, tuple) and leaf[0] == "view of the state":
             _, dtype, shape, strides, offset = leaf
             made: Any = np.ndarray(shape, dtype, self._state.arena.data, offset, strides)
-        elif kind == "iterator" and real in live.iterators:
-            parts = live.iterators[real]
-            held = [self._child((*real, ("held", index)), one) for index, one in enumerate(parts.held)]
-            made = parts.built(held)
-        elif kind == "weak reference" and real in live.members:
-            [made] = self._members(real, [original])
-            made = weakref.ref(made) if type(made) is not weakref.ref else made
-        elif kind == "tuple":
-            made = type(original)(self._items(real, list(original))) if type(original) is tuple else original
+        elif (remade := self._remade(real, kind, original)) is not None:
+            made = remade
         elif type(target) is type(original) and self._fill(real, target):
             return target  # Other references to it in the copy stay valid.
         elif kind in _IN_PLACE:
@@ -169,6 +232,31 @@ class Transplant:
         self._made[real] = made
         return made
 
+    def _remade(self, path: Path, kind: str, original: Any) -> Any:
+        """A value like one that cannot be changed in place, made of the copy's own objects; None for all others."""
+        live = self._live
+        if kind == "cache":
+            return self._cache(path, self._copy.objects.get(path))
+        if kind == "iterator" and path in live.iterators:
+            parts = live.iterators[path]
+            return parts.built([self._child((*path, ("held", index)), one) for index, one in enumerate(parts.held)])
+        if kind == "weak reference" and path in live.members:
+            [made] = self._members(path, [original])
+            return weakref.ref(made) if type(made) is not weakref.ref else made
+        if kind == "tuple" and not is_plain(original):
+            return self._tuple(path, original)
+        if kind == "set" and isinstance(original, frozenset) and path in live.members:
+            return frozenset(self._members(path, list(original)))
+        if kind == "method":
+            return MethodType(original.__func__, self._attribute(path, original, "__self__"))
+        if kind == "partial" and type(original) is functools.partial:
+            func, args, keywords = (self._attribute(path, original, name) for name in ("func", "args", "keywords"))
+            return functools.partial(func, *args, **keywords)
+        return None
+
+    def _attribute(self, path: Path, original: Any, name: str) -> Any:
+        return self._child((*path, ("attribute", name)), getattr(original, name))
+
     def _new(self, path: Path, kind: str, original: Any) -> Any:
         """Create an object like the original. It is registered before its content is made: it may contain itself."""
         if kind == "array":
@@ -179,9 +267,21 @@ class Transplant:
             kind_: Any = type(original)
             made = kind_() if kind in ("bit generator", "random", WEAK_KEYS) else kind_.__new__(kind_)
         if kind == "deque":
-            made.__init__([], original.maxlen)
+            deque.__init__(made, [], original.maxlen)
+        elif isinstance(original, defaultdict):
+            made.default_factory = original.default_factory
         self._made[path] = made
-        return made if put_content(kind, made, self._content(path, kind)) else original
+        is_put = put_content(kind, made, self._content(path, kind)) and self._put_own(path, kind, made)
+        return made if is_put else original
+
+    def _tuple(self, path: Path, original: tuple[Any, ...]) -> tuple[Any, ...]:
+        """A tuple with the copy's own items, also a named one."""
+        items = self._items(path, list(original))
+        try:
+            made: tuple[Any, ...] = tuple.__new__(type(original), items)
+        except TypeError:  # One of C code, such as the times of a file.
+            return original
+        return made
 
     def _content(self, path: Path, kind: str) -> Any:
         """The kept content, with all values in it created for the copy."""

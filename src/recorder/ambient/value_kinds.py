@@ -12,11 +12,12 @@ import enum
 import functools
 import random
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import CellType, CoroutineType, FunctionType, GeneratorType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
+import xxhash
 
 from recorder.ambient.c_memory import is_memory, memory_of, put_memory
 from recorder.ambient.iterators import ITERATOR_TYPES
@@ -59,6 +60,10 @@ _PLAIN_KINDS: tuple[tuple[type, str], ...] = (
 )
 
 
+CONTAINERS = {"dict", "list", "set", "deque", "bytearray", "array"}
+_WITHOUT_ATTRIBUTES = frozenset(
+    {dict, list, set, frozenset, collections.deque, collections.defaultdict, bytearray, np.ndarray}
+)
 _KINDS: dict[type, str] = {}
 NOT_SET: Any = object()  # Stands for the value of a context variable that has none, not even a default.
 
@@ -152,7 +157,7 @@ def content_of(kind: str, value: Any) -> Any:
     """The content of a value of that kind that must be kept to restore it; shallow; None if it cannot be restored."""
     match kind:
         case "dict":
-            return dict(dict.items(value))
+            return dict(_items_of(value))
         case "list":
             return list.copy(value)
         case "set" if not isinstance(value, frozenset):
@@ -176,18 +181,17 @@ def put_content(kind: str, value: Any, content: Any) -> bool:
     """Restore the content that content_of returned, in place. Return False if that is not possible."""
     match kind:
         case "dict":
-            dict.clear(value)
-            dict.update(value, content)
+            _put_items(value, content)
         case "list":
             list.__setitem__(value, slice(None), content)
         case "set" if not isinstance(value, frozenset):
             content.put(value)
         case "deque":
-            value.clear()
-            value.extend(content)
+            collections.deque.clear(value)
+            collections.deque.extend(value, content)
         case "bytearray":
-            value[:] = content
-        case "array" if content is not None and value.flags.writeable and value.shape == content.shape:
+            bytearray.__setitem__(value, slice(None), content)
+        case "array" if content is not None and value.flags.writeable and _is_of_one_kind(value, content):
             value[...] = content
         case "bit generator" if isinstance(value, np.random.RandomState):
             value.set_state(content)
@@ -198,6 +202,45 @@ def put_content(kind: str, value: Any, content: Any) -> bool:
         case _:
             return kind in _PUT and content is not None and _PUT[kind](value, content) is not False
     return True
+
+
+def _items_of(value: dict[Any, Any]) -> Iterable[tuple[Any, Any]]:
+    """The items of a dict, in its order: an OrderedDict has one of its own, which the methods of dict do not see."""
+    return collections.OrderedDict.items(value) if isinstance(value, collections.OrderedDict) else dict.items(value)
+
+
+def _put_items(value: dict[Any, Any], content: dict[Any, Any]) -> None:
+    if not isinstance(value, collections.OrderedDict):
+        dict.clear(value)
+        dict.update(value, content)
+        return
+    collections.OrderedDict.clear(value)
+    for key, one in content.items():  # Its update() would call a method of a class derived from it.
+        collections.OrderedDict.__setitem__(value, key, one)
+
+
+def _is_of_one_kind(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> bool:
+    """Return True for arrays of one shape and type of elements: else numbers would be converted."""
+    return bool(one.shape == other.shape and one.dtype == other.dtype)
+
+
+def content_of_array(value: np.ndarray[Any, Any]) -> int:
+    """A hash of an array's elements, for one of which no content is kept."""
+    elements: Any = np.ascontiguousarray(value).reshape(-1).view(np.uint8)
+    return xxhash.xxh3_64_intdigest(elements)
+
+
+def keeps_values(function: FunctionType) -> bool:
+    """Return True for a function with a closure, default arguments or attributes."""
+    return bool(function.__closure__ or function.__defaults__ or function.__kwdefaults__ or function.__dict__)
+
+
+def own_attributes(value: Any) -> dict[str, Any] | None:
+    """The attributes of a container whose class is derived from a plain one; None if its class cannot have any."""
+    kind = type(value)
+    if kind in _WITHOUT_ATTRIBUTES or not (_has_dict(kind) or slot_names(kind)):
+        return None
+    return attributes_of(value)
 
 
 def _value_of_variable(variable: contextvars.ContextVar[Any]) -> Any:
@@ -215,7 +258,8 @@ def _put_variable(variable: contextvars.ContextVar[Any], content: Any) -> bool:
     return content is not NOT_SET
 
 
-def _put_attributes(value: Any, content: dict[str, Any]) -> None:
+def put_attributes(value: Any, content: dict[str, Any]) -> None:
+    """Let an object store these values, by name, and no others."""
     now = attributes_of(value)
     for name in now.keys() - content.keys():
         object.__delattr__(value, name)
@@ -234,7 +278,7 @@ _READ: dict[str, Callable[[Any], Any]] = {
 _PUT: dict[str, Callable[[Any, Any], Any]] = {
     "context variable": _put_variable,
     "memory": put_memory,
-    "object": _put_attributes,
+    "object": put_attributes,
     "random": random.Random.setstate,
 }
 

@@ -1,6 +1,7 @@
 """Dicts that a restore brings back with equal items in a different order; the last two classes are sound."""
 
 import json
+from collections import OrderedDict
 
 KINDS = ("ore", "wood", "salt", "clay", "fish")
 
@@ -36,6 +37,26 @@ class SortedByLoad(SortedBag):
     def load(self, saved):
         super().load(saved)
         self.bag = dict(sorted(self.bag.items()))
+
+
+class SortedQueue(SortedBag):
+    """An OrderedDict has an order of its own: what was used last moves to its end, and the first one is thrown away."""
+
+    def __init__(self):
+        super().__init__()
+        self.bag = OrderedDict.fromkeys(KINDS, 1)
+
+    def step(self, inputs):
+        self.tick += 1
+        self.bag.move_to_end(KINDS[self.tick * 3 % 5])
+        if self.tick % 3 == 0:
+            name, amount = self.bag.popitem(last=False)  # HERE: SortedQueue
+            self.worth = self.worth * 31 % 100_003 + amount + len(name)
+            self.bag[name] = self.tick
+
+    def load(self, saved):
+        super().load(saved)
+        self.bag = OrderedDict(self.bag)
 
 
 class KeptBag(SortedBag):

@@ -1,5 +1,6 @@
 """Memos in another module; the last two classes are sound."""
 
+import functools
 import json
 
 import memo_store
@@ -43,6 +44,29 @@ class MemoById(_March):
     def step(self, inputs):
         self.tick += 1
         self.total += memo_store.number_of(self.units[self.tick % 3], self.tick)
+
+
+class CacheOfMethod(_March):
+    """A cache of a method, whose keys are the objects themselves; it is not emptied when the slope changes."""
+
+    def __init__(self):
+        super().__init__()
+        self.slope = 1
+
+    @functools.lru_cache(maxsize=64)
+    def way(self, place):
+        return [place + self.slope]
+
+    def step(self, inputs):
+        self.tick += 1
+        self.slope = self.tick // 10
+        self.total += self.way(self.tick % 5)[0]  # HERE: CacheOfMethod
+
+    def save(self):
+        return json.dumps([self.tick, self.total, self.slope]).encode()
+
+    def load(self, saved):
+        self.tick, self.total, self.slope = json.loads(saved)
 
 
 class PureCache(_March):

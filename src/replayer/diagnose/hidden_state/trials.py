@@ -21,7 +21,7 @@ from recorder.ambient.ambient import Ambient
 from recorder.ambient.ambient_diff import Candidate, find_candidates
 from recorder.ambient.object_walk import take_ambient
 from recorder.ambient.roots import Roots, put_cache
-from recorder.ambient.transplant import give_values
+from recorder.ambient.transplant import give_values, not_taken
 from recorder.exception_text import raised_text
 from replayer.desync.object_diff import are_equal
 from replayer.diagnose.hidden_state.naming_lines import Line, lines_naming, lines_that_run
@@ -73,7 +73,7 @@ class TrialOutcome:
         state: its state at that moment.
         note: the error that it raised, or the call that changed its state.
         ambient: everything outside its state before its first step; None if it did not get there.
-        unlike: of the values that it got, the names of those that are still not as in the live run.
+        unlike: of the values that it was to get, the names of those that are still not as in the live run.
     """
 
     bad_count: int | None
@@ -107,19 +107,13 @@ class Trials:
         put_back: the values that it gets from the live run. only: the readers to call, or the variables to change.
         """
         repeated = frozenset(path[0][1] for candidate in put_back for path in candidate.paths if path[0][0] == CALL)
-        kept = [
-            period.ambient.objects.get(path)
-            for candidate in put_back
-            if candidate.kind == "cache"
-            for path in candidate.paths
-        ]
         variables = (period.reads.variables if only is None else only) if way == ENVIRONMENT else ()
         context = self._context.copy() if way == FRESH else contextvars.copy_context()
         if way == FRESH:
             self._before.put_back()
         try:
             with (
-                self._fresh_caches(kept) if way == FRESH else nullcontext(),
+                self._own_caches(are_empty=way == FRESH),
                 _other_variables(variables) if variables else nullcontext(),
             ):
                 return context.run(self._run, period, way, put_back, repeated, only)
@@ -145,7 +139,7 @@ class Trials:
             ambient = take_ambient(self._roots, copy) if self.is_watching else None
             if ambient is not None and given:
                 give_values(period.ambient, ambient, copy.state, given)
-                unlike = frozenset(one.name for one in find_candidates(period.ambient, take_ambient(self._roots, copy)))
+                unlike = not_taken(period.ambient, take_ambient(self._roots, copy), given)
             if not _is_like(copy, period.start.hash(), period.start if given else None):
                 return TrialOutcome(0, copy.state.snapshot(), "loading the state changed it", ambient)
             action = "the step"
@@ -174,7 +168,7 @@ class Trials:
             kept = []
             self._before.put_back()
             try:
-                with self._fresh_caches(()):
+                with self._own_caches():
                     again = as_simulation(self._factory())
                     for one in inputs:
                         if is_watched:
@@ -194,7 +188,7 @@ class Trials:
         if way == FRESH:
             self._before.put_back()
         try:
-            with self._fresh_caches(()) if way == FRESH else nullcontext():
+            with self._own_caches(are_empty=way == FRESH):
                 copy = self._elsewhere(period) if way == USED else as_simulation(self._factory())
                 restore(copy, period.start)
                 return lost_on_load(copy)
@@ -214,9 +208,11 @@ class Trials:
         return self._used
 
     @contextmanager
-    def _fresh_caches(self, kept: Sequence[Any]) -> Iterator[None]:
-        """Replace every lru_cache of the simulation's modules by an empty one in the context, except those in kept."""
-        places = self._roots.empty_caches(kept)
+    def _own_caches(self, *, are_empty: bool = True) -> Iterator[None]:
+        """Let the context have caches of its own in place of those of the simulation's modules, which it may replace."""
+        places = list(self._roots.caches())
+        if are_empty:
+            self._roots.empty_caches()
         try:
             yield
         finally:

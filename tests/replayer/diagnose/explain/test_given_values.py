@@ -174,6 +174,21 @@ class Book:
         (self.total,) = json.loads(saved)
 
 
+class Page:
+    def __init__(self, number):
+        self.number = number
+
+
+@functools.lru_cache
+def page(book, number):
+    return Page(book.total + number)
+
+
+class Album(Book):
+    def step(self, inputs):
+        self.total += page(self, inputs % 3).number % 7
+
+
 class Chest:
     def __init__(self, things=[]):
         self.things = things
@@ -261,13 +276,24 @@ def test_the_first_line_that_reads_a_proved_value_is_named_if_the_trace_begins_i
     assert cause.place not in [place for place, _ in cause.way]
 
 
-def test_a_cache_whose_keys_are_objects_is_proved_by_an_empty_one() -> None:
-    """It cannot be put into another instance, which has other objects: empty in A, A gives the state of B."""
+def test_a_cache_whose_keys_are_objects_is_put_in_with_those_of_the_other_instance() -> None:
+    """The live run's key would never be found by the other one, whatever the cache keeps."""
     explanation = explain("Book")
 
     assert explanation.given is not None
+    assert [(one.name, one.detail) for one in explanation.given.proved] == [
+        ("module sailed: odds", "3 results kept in A, 0 in B")
+    ]
+    assert not explanation.given.is_emptied
+
+
+def test_a_cache_whose_results_are_objects_is_proved_by_an_empty_one() -> None:
+    """It cannot be put into another instance, which has other objects: empty in A, A gives the state of B."""
+    explanation = explain("Album")
+
+    assert explanation.given is not None
     assert [(one.name, one.kind) for one in explanation.given.proved] == [
-        ("module sailed: odds", "functools.lru_cache")
+        ("module sailed: page", "functools.lru_cache")
     ]
     assert explanation.given.is_emptied
 

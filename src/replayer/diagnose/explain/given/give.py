@@ -14,7 +14,7 @@ from recorder.ambient.ambient import Ambient
 from recorder.ambient.ambient_diff import Candidate, find_candidates
 from recorder.ambient.object_walk import take_ambient
 from recorder.ambient.roots import Roots
-from recorder.ambient.transplant import give_values
+from recorder.ambient.transplant import give_values, not_taken
 from recorder.processes.fork_call import in_a_copy
 from replayer.desync.object_diff import are_equal
 from replayer.diagnose.explain.step_trace import snapshot_from_plain
@@ -141,9 +141,9 @@ class _Test:
 
         def differing() -> dict[str, Any]:
             self._give(candidates)
-            return {"names": [one.name for one in find_candidates(self.live, take_ambient(self.roots, self.second))]}
+            return {"names": sorted(not_taken(self.live, take_ambient(self.roots, self.second), candidates))}
 
-        return {one.name for one in candidates}.isdisjoint(in_a_copy(differing)["names"])
+        return not in_a_copy(differing)["names"]
 
     def _give(self, candidates: Sequence[Candidate]) -> None:
         give_values(self.live, self.copy, self.second.state, candidates)
@@ -166,7 +166,8 @@ def _judged(test: _Test, own: _End, words: set[str]) -> GivenValues:
     if not given.is_like(own):
         return GivenValues()
     others = test.gives(candidates)
-    return GivenValues(without_effect=tuple(map(_told, read)), nor_others=others is not None and others.is_like(own))
+    have_none = others is not None and others.is_like(own) and test.takes(candidates)
+    return GivenValues(without_effect=tuple(map(_told, read)), nor_others=have_none)
 
 
 def _needed(test: _Test, candidates: Sequence[Candidate]) -> tuple[list[Candidate], bool]:

@@ -1,0 +1,1 @@
+"""What functools.lru_cache keeps, and the same results for the objects of another instance."""
