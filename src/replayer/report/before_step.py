@@ -39,12 +39,25 @@ def _given_lines(explanation: Explanation) -> list[str]:
         values = [plain_text(f"    {one.name} ({one.kind}): {one.detail}") for one in given.proved]
         each = "each " if len(values) > 1 and given.is_alone else "together " if len(values) > 1 else ""
         how = _EMPTIED if given.is_emptied else f"{each}{_WITH}"
-        return [f"  proved: {how} {_end_of(explanation, 1 if given.is_emptied else 0)}:", *_some(values)]
+        return [
+            f"  proved: {how} {_end_of(explanation, 1 if given.is_emptied else 0)}:",
+            *_some(values),
+            *_set_by_load(explanation),
+        ]
     if given.without_effect:
         names = ", ".join(one.name for one in given.without_effect[:_SHOWN])
         others = ", and nor has all else that was seen to differ" if given.nor_others else ""
         return [f"  tested: put into B as A has it, this has no effect{others}: {plain_text(names)}"]
     return [f"  tested: {_WITH} ends neither as it did nor as A"]
+
+
+def _set_by_load(explanation: Explanation) -> list[str]:
+    """The lines of load() that set what was proved, if none of them was named yet."""
+    cause, places = explanation.cause, explanation.set_by_load
+    named = {cause.place, cause.loaded_at} if cause is not None else set()
+    if not places or set(places) <= named:
+        return []
+    return ["  set by load():", *_some([f"    {one.name:<20} {one.text}" for one in places])]
 
 
 def _end_of(explanation: Explanation, side: int) -> str:

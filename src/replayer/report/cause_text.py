@@ -17,6 +17,7 @@ _FIXED = {
     "unseen": "after this line a value differs; the cause is not known, since not all that the line reads was seen",
     "split": "load() makes two objects of one; joined again before the step, they give in B the state of A",
     "joined": "load() makes one object of two; made two again before the step, they give in B the state of A",
+    "shared": "names share an object or memory before the step in only one of the two; shared as in A, B gives the state of A",
     "alone": "only one of the two runs this line",
     "depth": (
         "how deep the stack is when the step is called: run from two depths, four times each, it gives the same state from "
@@ -30,7 +31,8 @@ _READS = ("outside", "version", "load", "inexact")  # Kinds of causes that are t
 def cause_text(cause: Cause) -> str:
     """What is said of the line of a cause."""
     if cause.kind in _FIXED:
-        return _FIXED[cause.kind]
+        is_elsewhere = cause.kind in ("split", "joined", "shared") and not cause.is_of_load
+        return f"{_FIXED[cause.kind]}; {at_this_line(cause)}" if is_elsewhere else _FIXED[cause.kind]
     match cause.kind:
         case "operation":
             return f"{cause.operation} gives different results from the same inputs"

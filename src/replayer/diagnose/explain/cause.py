@@ -69,6 +69,7 @@ class Cause:
             "alone" (only one of the two runs this line, before any that both run), "depth" (it is in a try that catches a RecursionError, and where that arises depends on how deep the stack is),
             "split" (load() made two objects of one there; where they are joined again, the step gives the same state),
             "joined" (load() made one object of two there; where they are two again, the step gives the same state),
+            "shared" (names shared an object or memory before the step in one of the two alone; as in A, B gives the state of A),
             "line" (it gave different values, and of those that it reads none was seen to differ) or "unseen" (as "line",
             but what it reads was not all seen, or it calls nothing that could give other values: the cause is before it).
         place: of the line; of a "load", of the line of load() if that is known, else of the line that reads it; of an "edited"
@@ -84,6 +85,7 @@ class Cause:
         saved_at: of what is "outside": the line of save() that reads it; None if none was seen to.
         is_of_branches: True if the value differs only after the branches that the two take after a line that reads what
             differs, and is not one of the line.
+        is_of_load: True if the line of a "split", "joined" or "shared" is one of load(); else the two diverge there.
         way: the lines from this one to the state, each with the value that it changed; the last is in the state.
     """
 
@@ -100,6 +102,7 @@ class Cause:
     loaded_at: SourceLocation | None = None
     saved_at: SourceLocation | None = None
     is_of_branches: bool = False
+    is_of_load: bool = False
 
     @property
     def reads_outside(self) -> bool:

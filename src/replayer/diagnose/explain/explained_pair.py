@@ -36,7 +36,7 @@ def explained_pair(
                 fields.append(DifferingField(name, elements))
     alignment = Alignment(first.trace, second.trace)
     limits = {step.trace.limited for step in (first, second)} - {None}
-    notes += sorted(map(str, limits))
+    notes = [*notes, *sorted(map(str, limits)), *restored_notes(pair, recorded_hash)]
     place = place_between([field.name for field in fields], first.phases, second.phases)
     cause = find_cause(alignment)
     if STACK_DEPTH in (first.note, second.note):
@@ -51,3 +51,15 @@ def explained_pair(
         cause = with_load(cause, lost, second.loaded)
     explanation = Explanation(tick, recorded_hash, outcomes, pair, fields, cause, [], None, [], notes, place)
     return attrs.evolve(explanation, identities=identities, not_given_back=lost)
+
+
+def restored_notes(pair: tuple[VariantOutcome, VariantOutcome], recorded_hash: int) -> list[str]:
+    """A remark on A, if it was restored and gives the recorded state: perhaps by other values than the recorded run."""
+    first, second = (outcome.variant for outcome in pair)
+    is_by_instance = first.start != second.start and (first.environment, first.code) == (
+        second.environment,
+        second.code,
+    )
+    if first.is_never_restored or not is_by_instance or pair[0].result != (recorded_hash, None):
+        return []
+    return ["A was restored, too: what it keeps outside the state need not be what the recorded run kept"]

@@ -82,7 +82,7 @@ def stages(tape: Tape, now: Variant, others: list[Variant], tick: int) -> Iterat
     starts = [place.tick for place in tape.keyframes if place.tick < tick - 1]
     near: list[int | None] = [start for start in _doubling(starts) if tick - start <= NEAR_TICKS]
     if tape.first_tick == 0 and tick <= NEAR_TICKS:
-        near.append(NEVER_RESTORED)
+        near.insert(0, NEVER_RESTORED)  # It alone is known to keep what the recorded run kept.
     if others:
         yield [now, *others], [None]
         if near:
@@ -100,6 +100,7 @@ def choose_pair(outcomes: list[VariantOutcome], recorded_hash: int) -> tuple[Var
     """Choose two outcomes that differ; the first gives the recorded state, if any does."""
     run = [outcome for outcome in outcomes if outcome.result is not None]
     recorded = [outcome for outcome in run if outcome.result == (recorded_hash, None)]
+    recorded.sort(key=lambda outcome: not outcome.variant.is_never_restored)
     different = [outcome for outcome in run if outcome.result != (recorded_hash, None)]
     if recorded and different:
         return recorded[0], different[0]

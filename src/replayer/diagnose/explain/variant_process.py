@@ -55,6 +55,7 @@ Load = Callable[[], Factory | None]  # Imports the module of the factory, unless
 _MODULE = "replayer.diagnose.explain.variant_process"
 OTHER_THREADS = "the simulation starts threads: lines that run in those are not traced"
 RUN_UP_S_MAX = 30.0  # The longest run of a used instance up to the tick.
+NEVER_RESTORED_S_MAX = 10.0  # Of one that runs from tick 0, if others that run from keyframes can follow.
 
 
 def main() -> None:
@@ -271,7 +272,8 @@ def _prepared(tape: Tape, load: Load, job: dict[str, Any], start: int | None) ->
         if start is None:
             cursor.put(tick - 1, before)
         else:
-            end_s = time.monotonic() + RUN_UP_S_MAX
+            run_up_s = RUN_UP_S_MAX if start >= 0 or len(job["starts"]) == 1 else NEVER_RESTORED_S_MAX
+            end_s = time.monotonic() + run_up_s
             if start < 0:
                 cursor.begin()
             else:
@@ -279,7 +281,7 @@ def _prepared(tape: Tape, load: Load, job: dict[str, Any], start: int | None) ->
             while cursor.tick != tick - 1:
                 cursor.advance()
                 if time.monotonic() > end_s:
-                    raise _NotReachedError(f"running up to tick {tick:,} takes longer than {RUN_UP_S_MAX:.0f} s")
+                    raise _NotReachedError(f"running up to tick {tick:,} takes longer than {run_up_s:.0f} s")
     except MismatchError as error:
         raise _NotReachedError("a new instance does not begin in the recorded state") from error
     except RecordingError as error:

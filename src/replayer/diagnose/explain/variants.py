@@ -94,6 +94,11 @@ class Variant:
         is_changed = self.code is not None or self.start is not None or self.replaced is not None
         return not is_changed and not self.environment.keys() - {"PYTHONHASHSEED"}
 
+    @property
+    def is_never_restored(self) -> bool:
+        """True for an instance that ran from tick 0 as it was made: what it keeps outside the state is its own."""
+        return self.start is not None and self.start < 0
+
     def error_text(self, error: str) -> str:
         """Prefix an error with the label, unless the variant is the present environment and code."""
         return f"{self.label}: {error}" if self.environment or self.code is not None else error
@@ -137,7 +142,7 @@ class SearchResult:
 def _started_text(start: int) -> str:
     if start < 0:
         return "an instance that ran from tick 0 as it was made, never restored"
-    return f"an instance that ran from tick {start:,}"
+    return f"an instance that was restored at tick {start:,} and ran from there"
 
 
 class VariantRunner:

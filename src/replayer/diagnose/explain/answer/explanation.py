@@ -62,6 +62,7 @@ class Explanation:
         depends_on: a kind of reads of the outside world: with two sets of stand-ins for it, the step gives two states, the same
             with each set.
         given: the test of values outside the state, of which those of A were put into B; None if it was not made.
+        set_by_load: the lines of load() that set the values that were proved by that test.
         is_only_here: True if the tick differs when it is verified in this process, and on no variant.
         tested: further causes that were tested because no line is known to be the cause; see diagnose/investigation.
     """
@@ -88,6 +89,7 @@ class Explanation:
     differs_by: str | None = None
     depends_on: str | None = None
     given: GivenValues | None = None
+    set_by_load: list[SourceLocation] = attrs.field(factory=list)
     is_only_here: bool = False
     tested: list[TestedCause] = attrs.field(factory=list)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import attrs
 
 from replayer.diagnose.explain.answer.explanation import Explanation
-from replayer.diagnose.explain.cause import SourceLocation
+from replayer.diagnose.explain.cause import Cause, SourceLocation
 from replayer.diagnose.explain.values.identities import JOINED, SPLIT
 from replayer.diagnose.explain.values.loaded_lines import LoadedValue
 from replayer.diagnose.explain.variants import Variant, VariantOutcome
@@ -31,9 +31,8 @@ def with_joined(explained: Explanation, run: Run) -> Explanation:
             continue
         labelled = attrs.evolve(variant, label=f"now, with {'joined' if variant.joined else 'separate'} objects")
         if [each.result for each in run([labelled], [variant.start])] == [pair[0].result]:
-            place = _line_that_split(variant.joined or variant.separated, loaded) or cause.place
-            told = attrs.evolve(cause, kind=kind, place=place, value=None, outside=[], loaded_at=None, way=[])
-            return attrs.evolve(explained, cause=told)
+            place = line_that_split(variant.joined or variant.separated, loaded)
+            return attrs.evolve(explained, cause=cause_at(kind, place, cause))
     return explained
 
 
@@ -49,7 +48,15 @@ def _to_the_last(names: Sequence[Names]) -> tuple[Names, ...]:
     return tuple((group[-1], other) for first, group in groups.items() for other in (first, *group[:-1]))
 
 
-def _line_that_split(names: Sequence[Names], loaded: Sequence[LoadedValue]) -> SourceLocation | None:
+def cause_at(kind: str, place: SourceLocation | None, cause: Cause) -> Cause:
+    """A cause by which names share something, at a line of load(); without one, at the line where the two diverge."""
+    of_load = place is not None
+    place = place or cause.place
+    told = attrs.evolve(cause, kind=kind, place=place, is_of_load=of_load, value=None, outside=[], way=[])
+    return attrs.evolve(told, loaded_at=None, saved_at=None, read_at=None)
+
+
+def line_that_split(names: Sequence[Names], loaded: Sequence[LoadedValue]) -> SourceLocation | None:
     """The last line of load() that made the object of one of the two names, or, if that is not known, that set the name."""
     lines = {value.path: value.line for value in loaded if not value.text}  # Equal values show no change.
     lines |= {value.path: value.made_at or value.line for value in loaded if value.text}

@@ -8,14 +8,18 @@ from collections.abc import Callable, Sequence
 import attrs
 
 from replayer.diagnose.explain.answer.explanation import Explanation
+from replayer.diagnose.explain.answer.split_objects import cause_at, line_that_split
 from replayer.diagnose.explain.cause import Cause, DifferingValue, SourceLocation, is_save
 from replayer.diagnose.explain.source_lines import SourceFile
 from replayer.diagnose.explain.step_trace import LINE, StepTrace
 from replayer.diagnose.explain.values.given_values import GivenValue, GivenValues
+from replayer.diagnose.explain.values.loaded_lines import LoadedValue, lines_that_set
 from replayer.diagnose.explain.variants import Variant
 from sim.kernel.state import Snapshot
 
 Test = Callable[[Variant, int, Snapshot, Sequence[int | None], Sequence[str]], GivenValues]
+ALIAS = "alias"
+_OF_INSTANCE = {ALIAS, "attribute", "random generator", "iterator", "weak reference"}
 _TESTED = ("outside", "version", "load", "inexact", "unseen", "line", "branch", "operation")
 
 
@@ -40,7 +44,14 @@ def with_given(explained: Explanation, before: Snapshot, test: Test) -> Explanat
     given = test(second, tick, before, [first.start, second.start], _words(cause))
     if not given.proved and not is_read:
         return explained  # Of a line that reads no hidden state, nothing is claimed that was not tested.
-    explained = attrs.evolve(explained, given=given)
+    loaded = _loaded(explained)
+    explained = attrs.evolve(
+        explained, given=given, set_by_load=lines_that_set(_names_in_instance(given.proved), loaded)
+    )
+    is_shared = given.proved and all(one.kind == ALIAS for one in given.proved)
+    if is_shared and cause is not None and not cause.outside:  # The line reads nothing that differs itself.
+        place = line_that_split([_pair_of(one) for one in given.proved], loaded)
+        return attrs.evolve(explained, cause=cause_at("shared", place, cause))
     is_other = (
         given.proved and not given.is_read and (cause is None or cause.kind not in ("load", "inexact", "operation"))
     )
@@ -50,6 +61,23 @@ def with_given(explained: Explanation, before: Snapshot, test: Test) -> Explanat
         if place is not None:
             return attrs.evolve(explained, cause=_caused_by(place, cause))
     return explained
+
+
+def _loaded(explained: Explanation) -> Sequence[LoadedValue]:
+    """The values that load() sets in a fresh instance, of the variant that ran in one."""
+    fresh = (one.step for one in explained.variants if one.step is not None and one.variant.start is None)
+    return next((step.loaded for step in fresh if step.loaded), [])
+
+
+def _names_in_instance(proved: Sequence[GivenValue]) -> list[str]:
+    """The names of proved values that the simulation itself holds; both of two that share something."""
+    own = [one for one in proved if one.kind in _OF_INSTANCE or one.kind.startswith("order of ")]
+    return [name for one in own for name in _pair_of(one)]
+
+
+def _pair_of(value: GivenValue) -> tuple[str, str]:
+    first, _, second = value.name.partition(" and ")
+    return first, second or first
 
 
 def _is_unseen(cause: Cause) -> bool:

@@ -55,9 +55,19 @@ def differing_reads(
     if cause is not None and cause.kind not in ("unseen", "line", "branch", "outside"):
         return None
     for kind in KINDS:
-        if any(_is_of(kind, read) for read in reads) and _is_one_state(kind, pair, run):
+        if any(_is_of(kind, read) for read in reads) and _both_read(kind, pair) and _is_one_state(kind, pair, run):
             return _text(kind, reads)
     return None
+
+
+def _both_read(kind: str, pair: Iterable[VariantOutcome]) -> bool:
+    """Return False if one of two steps read nothing of a kind: it did not take part in that one.
+
+    The other one may read it only because it lacks a value, such as a generator that it makes with a seed from the system.
+    """
+    return all(
+        one.step is None or not one.step.is_traced or any(_is_of(kind, read) for read in one.step.reads) for one in pair
+    )
 
 
 def dependent_reads(outcome: VariantOutcome, run: Run) -> str | None:

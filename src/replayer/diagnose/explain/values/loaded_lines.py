@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import inspect
+import random
+import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from types import FrameType
 from typing import Any
 
 import attrs
+import numpy as np
 
 from recorder.ambient.outside.own_code import OwnCode
 from recorder.processes.fork_call import in_a_copy
@@ -22,7 +25,13 @@ from sim.kernel.simulation import ArenaOfSaved, Simulation, restore
 from sim.kernel.state import Snapshot
 
 LINES_MAX = 300  # Of one load(): all values are read after each, which takes a millisecond for 2,000 of them.
+_LEAVES = (
+    np.ndarray,
+    random.Random,
+    np.random.Generator,
+)  # Without parts: another one of equal content is another one.
 _SELF = "self"
+_KEY = re.compile(r"\[[^\]]*\]")
 _NO_TEXT = ""  # Of an attribute that a line of load() names: no value is known to have changed there.
 
 
@@ -105,7 +114,7 @@ class _LoadWatch:
         self.count = 0
         self._inner = inner
         self._parts = parts_of(inner)
-        self._objects = objects_of(inner)  # Kept until the next look: no id is used again.
+        self._objects = objects_of(inner, _LEAVES)  # Kept until the next look: no id is used again.
         self._set: dict[str, tuple[str, int, str]] = {}
         self._running: tuple[str, int, str] | None = None
         self._entered: dict[int, FrameType] = {}
@@ -113,6 +122,8 @@ class _LoadWatch:
         self._made: dict[int, tuple[Any, tuple[str, int, str]]] = {}  # The objects are kept: no id is used again.
 
     def line(self, frame: FrameType) -> None:
+        if _is_of_a_statement(frame):
+            return
         self.look()
         if frame.f_code.co_name == "load" and self.count <= LINES_MAX:
             self._look_at_variables(frame)
@@ -120,6 +131,8 @@ class _LoadWatch:
         self._running = _place(frame)
 
     def returned(self, frame: FrameType, value: Any) -> None:  # noqa: ARG002 - the listener's signature
+        if _is_of_a_statement(frame):
+            return
         self.look()
         caller = frame.f_back
         while caller is not None and id(caller) not in self._entered:
@@ -134,7 +147,7 @@ class _LoadWatch:
         self.count += 1
         if self.count > LINES_MAX:
             return
-        parts, objects = parts_of(self._inner), objects_of(self._inner)
+        parts, objects = parts_of(self._inner), objects_of(self._inner, _LEAVES)
         if self._running is not None:
             for path in {path for path, _ in parts.items() ^ self._parts.items()}:
                 self._set[path] = self._running
@@ -148,12 +161,12 @@ class _LoadWatch:
         for name, value in list(frame.f_locals.items()):
             if name == _SELF or self._running is None:
                 continue
-            for one in objects_of(value).values():
+            for one in objects_of(value, _LEAVES).values():
                 self._made.setdefault(id(one), (one, self._running))
 
     def plain(self) -> list[Any]:
         """The values that are there after load(), as LoadedValue.to_plain."""
-        objects = objects_of(self._inner)
+        objects = objects_of(self._inner, _LEAVES)
         found = []
         for path, place in self._set.items():
             if path in self._parts:
@@ -172,6 +185,11 @@ class _LoadWatch:
 
 def _place(frame: FrameType) -> tuple[str, int, str]:
     return frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_qualname
+
+
+def _is_of_a_statement(frame: FrameType) -> bool:
+    """Return True for a comprehension or a generator expression: each item of it would count as a line."""
+    return frame.f_code.co_name.startswith("<") and frame.f_code.co_name != "<lambda>"
 
 
 def _root(path: str) -> str:
@@ -195,6 +213,13 @@ def line_that_loaded(outside: list[DifferingValue], loaded: list[LoadedValue]) -
         if (path := _path_of(one, name)) in texts and texts[path].text == second
     )
     return lines.most_common(1)[0][0] if lines else None
+
+
+def lines_that_set(names: Iterable[str], loaded: Iterable[LoadedValue]) -> list[SourceLocation]:
+    """The lines of load() that set values, by names such as ``Bank.accounts[…].balance``, where an item stands for all."""
+    paths = {_KEY.sub("[]", f".{name.partition('.')[2]}") for name in names}
+    lines = {value.line for value in loaded if value.text and _KEY.sub("[]", value.path) in paths}
+    return sorted(lines, key=lambda line: line.line)
 
 
 def line_of_attribute(outside: list[DifferingValue], loaded: list[LoadedValue]) -> SourceLocation | None:

@@ -55,14 +55,19 @@ def parts_of(value: Any) -> Parts:
     return parts
 
 
-def objects_of(value: Any) -> dict[str, Any]:
-    """The containers and objects in a value, and it itself, by the paths of parts_of. It runs no code of the user's."""
+def objects_of(value: Any, leaves: tuple[type, ...] = ()) -> dict[str, Any]:
+    """The containers and objects in a value, and it itself, by the paths of parts_of. It runs no code of the user's.
+
+    leaves: further types, whose values have no parts.
+    """
     found: dict[str, Any] = {}
     waiting: deque[tuple[str, Any]] = deque([("", value)])
     seen: set[int] = set()
     while waiting and len(found) < PARTS_MAX:
         path, part = waiting.popleft()
-        if has_parts(part):
+        if isinstance(part, leaves):
+            found[path] = part
+        elif has_parts(part):
             found[path] = part
             if id(part) not in seen:
                 seen.add(id(part))
