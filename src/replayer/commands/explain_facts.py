@@ -34,6 +34,7 @@ def explanation_facts(path: Location, explanation: Explanation) -> dict[str, Any
         "known_fields": named_fields(explanation.known_states, [one.field for one in explanation.known_fields]),
         "writers": [_place_facts(place) | {"fields": shown_fields(fields)} for place, fields in explanation.writers],
         "replaced": attrs.asdict(explanation.replaced) if explanation.replaced is not None else None,
+        "variables": attrs.asdict(explanation.variables) if explanation.variables is not None else None,
         "differs_by": explanation.differs_by,
         "depends_on": explanation.depends_on,
         "outside": list(map(attrs.asdict, explanation.outside)),

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Sequence
 from recorder.ambient.outside.outside_read import VARIABLE
 from recorder.text import counted
 from replayer.desync.outside_comparison import DIFFERS, EQUAL, LATER, ReadComparison
-from replayer.diagnose.explain.answer.explanation import Explanation
+from replayer.diagnose.explain.answer.explanation import DecidingVariables, Explanation
 from replayer.diagnose.explain.outside.differing_reads import SET_RUNS, STAND_IN_RUNS
-from replayer.diagnose.explain.trace_step import NOT_REPEATABLE
+from replayer.diagnose.explain.variant_choice import SEED
 
 _READS_SHOWN = 12
 _NAMES_SHOWN = 6
-_ARITHMETIC = ("NPY_", "OPENBLAS", "OMP_", "MKL_", "NUMBA_")  # Of these the operation says more.
+_DEPEND_ON_SEED = "on which hash() of texts and the order of sets of texts depend"
 _MARKS = {DIFFERS: "!", LATER: "!", EQUAL: "-"}
 
 
@@ -29,8 +29,8 @@ def outside_cause_line(explanation: Explanation) -> str | None:
         runs = f"in {STAND_IN_RUNS} of {STAND_IN_RUNS} processes each"
         return f"cause: {what}: with stand-ins that are the same in A and B, both give one state ({runs})"
     # After what stand-ins prove in several processes: a variable that moves objects in memory has an effect by chance.
-    if (variables := _recorded_variables(explanation)) is not None:
-        return f"cause: {variables}: as recorded, the step gives the recorded state, and as it is now another one"
+    if (variables := _variables_text(explanation.variables)) is not None:
+        return f"cause: {variables}"
     if (what := explanation.depends_on) is not None:
         runs = f"each the same in {SET_RUNS} of {SET_RUNS} processes"
         return f"cause: {what}: with two sets of stand-ins for it, the step gives two states ({runs})"
@@ -45,31 +45,31 @@ def dependence_lines(explanation: Explanation) -> list[str]:
     return [f"  in another run it may give another one; it depends on {dependence.removeprefix('cause: ')}"]
 
 
-def _recorded_variables(explanation: Explanation) -> str | None:
-    """The environment variables with whose recorded values alone the step gives the recorded state, if no line tells more."""
-    first, second = explanation.pair or (None, None)
-    if first is None or second is None or not explanation.is_recorded(first) or NOT_REPEATABLE in explanation.notes:
+def _variables_text(found: DecidingVariables | None) -> str | None:
+    """The environment variables that decide, with what the step gives under their values; None without any."""
+    if found is None:
         return None
-    changed, is_now = (
-        first.variant,
-        second.variant.is_present and second.variant.environment.keys() <= {"PYTHONHASHSEED"},
+    runs = f"(in {found.runs} of {found.runs} processes each)"
+    is_seed = list(found.values) == [SEED]
+    if found.is_recorded:
+        shown = [f"{name} ({_set_text(recorded)} in the recording)" for name, (recorded, _) in found.values.items()]
+        what = f", {_DEPEND_ON_SEED}" if is_seed else ""
+        named = f"the environment variable{'s' if len(shown) > 1 else ''} {', '.join(shown)}{what}"
+        return f"{named}: as recorded, the step gives the recorded state, and as it is now another one {runs}"
+    first = ", ".join(
+        f"{name}={value}" if value is not None else f"{name} not set" for name, (value, _) in found.values.items()
     )
-    if not changed.environment or not is_now or changed.start is not None or changed.code is not None:
-        return None
-    kind = None if explanation.cause is None else explanation.cause.kind
-    is_arithmetic = any(name.startswith(_ARITHMETIC) for name in changed.environment)
-    if kind not in (None, "alone", "unseen", "line", "branch") and (kind != "operation" or is_arithmetic):
-        return None
-    shown = [
-        f"{name} ({'not set' if value is None else value} in the recording)"
-        for name, value in changed.environment.items()
-    ]
-    what = (
-        ", which decides on the order of sets of texts and on hash()"
-        if list(changed.environment) == ["PYTHONHASHSEED"]
-        else ""
-    )
-    return f"the environment variable{'s' if len(shown) > 1 else ''} {', '.join(shown)}{what}"
+    second = ", ".join(value if value is not None else "it not set" for _, value in found.values.values())
+    gives = f"with {first} the step gives the recorded state, with {second} another one {runs}"
+    if is_seed:
+        unknown = "" if found.is_noted else "; which seed the recording had is not known"
+        return f"the hash seed of the process, {_DEPEND_ON_SEED}: {gives}{unknown}"
+    many = "s" if len(found.values) > 1 else ""
+    return f"the environment variable{many} {', '.join(found.values)}: {gives}"
+
+
+def _set_text(value: str | None) -> str:
+    return "not set" if value is None else value
 
 
 def outside_lines(reads: Sequence[ReadComparison]) -> list[str]:

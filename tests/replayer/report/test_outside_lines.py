@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-import replayer.report.outside_lines
+from replayer.diagnose.explain.answer.explanation import DecidingVariables
 from replayer.report.outside_lines import outside_cause_line
 
 
@@ -18,11 +18,47 @@ from replayer.report.outside_lines import outside_cause_line
         (None, "cause: the environment variable X"),
     ],
 )
-def test_what_stand_ins_prove_comes_before_a_variable(
-    monkeypatch: pytest.MonkeyPatch, differs_by: str | None, begins: str
-) -> None:
+def test_what_stand_ins_prove_comes_before_a_variable(differs_by: str | None, begins: str) -> None:
     """A variable changes where objects are in memory: with its recorded value a step may have the recorded order by chance."""
-    monkeypatch.setattr(replayer.report.outside_lines, "_recorded_variables", lambda _: "the environment variable X")
-    explanation: Any = SimpleNamespace(replaced=None, differs_by=differs_by, depends_on=None, pair=(1, 2))
-    line = outside_cause_line(explanation)
-    assert (line or "").startswith(begins)
+    line = line_of(DecidingVariables({"X": ("1", None)}, 3, is_recorded=True, is_noted=True), differs_by)
+    assert line.startswith(begins)
+
+
+def line_of(found: DecidingVariables, differs_by: str | None = None) -> str:
+    """The line about the cause."""
+    explanation: Any = SimpleNamespace(
+        replaced=None, differs_by=differs_by, depends_on=None, pair=(1, 2), variables=found
+    )
+    return outside_cause_line(explanation) or ""
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        (
+            DecidingVariables({"PYTHONHASHSEED": ("3", "0")}, 3, is_recorded=True, is_noted=True),
+            (
+                "the environment variable PYTHONHASHSEED (3 in the recording), on which hash() of texts and the order of sets of "
+                "texts depend: as recorded, the step gives the recorded state, and as it is now another one (in 3 of 3 processes each)"
+            ),
+        ),
+        (
+            DecidingVariables({"PYTHONHASHSEED": ("1", "5")}, 3, is_recorded=False, is_noted=False),
+            (
+                "the hash seed of the process, on which hash() of texts and the order of sets of texts depend: with "
+                "PYTHONHASHSEED=1 the step gives the recorded state, with 5 another one (in 3 of 3 processes each); which seed the "
+                "recording had is not known"
+            ),
+        ),
+        (
+            DecidingVariables({"OMP_NUM_THREADS": ("1", None)}, 3, is_recorded=False, is_noted=True),
+            (
+                "the environment variable OMP_NUM_THREADS: with OMP_NUM_THREADS=1 the step gives the recorded state, with it not "
+                "set another one (in 3 of 3 processes each)"
+            ),
+        ),
+    ],
+)
+def test_only_what_the_recording_notes_is_told_of_it(found: DecidingVariables, words: str) -> None:
+    """A value that was tried, and gives the recorded state, is not said to be that of the recording."""
+    assert line_of(found) == f"cause: {words}"

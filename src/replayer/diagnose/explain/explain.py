@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import attrs
 
@@ -26,8 +27,16 @@ from replayer.diagnose.explain.answer.known_differences import with_known_differ
 from replayer.diagnose.explain.answer.split_objects import with_joined
 from replayer.diagnose.explain.explained_pair import explained_pair
 from replayer.diagnose.explain.given.given_cause import with_given
+from replayer.diagnose.explain.outside.deciding_variables import with_deciding_variables
 from replayer.diagnose.explain.outside.differing_reads import dependent_reads, differing_reads, raising_reads
-from replayer.diagnose.explain.outside.outside_variants import RUNS, UNSURE_RUNS, outside_variants
+from replayer.diagnose.explain.outside.outside_variants import (
+    AT_A_TIME,
+    RUNS,
+    UNSURE_RUNS,
+    outside_variants,
+    repeated,
+)
+from replayer.diagnose.explain.outside.tested_settings import settings_tested
 from replayer.diagnose.explain.values.process_settings import DifferingSetting, differing_settings, process_settings
 from replayer.diagnose.explain.variant_choice import (
     SEEDS,
@@ -39,14 +48,19 @@ from replayer.diagnose.explain.variant_choice import (
     state_before,
 )
 from replayer.diagnose.explain.variant_process import OTHER_THREADS
-from replayer.diagnose.explain.variants import Variant, VariantFailedError, VariantOutcome, VariantRunner
+from replayer.diagnose.explain.variants import (
+    Variant,
+    VariantFailedError,
+    VariantOutcome,
+    VariantRunner,
+    traced_present,
+)
 from replayer.tape.noted_outside import noted_outside
 from replayer.tape.tape import Tape
 from replayer.timeline.verify import VerificationReport, verify_tape
 from replayer.value_text import tick_range
 from sim.kernel.state import Snapshot
 
-_AT_A_TIME = 2  # Of the last variants: each has a process with its own copy of the state.
 Progress = Callable[[float], None]  # The progress of the search for the bad tick, from 0 to 1.
 OnStage = Callable[[str], None]
 
@@ -101,14 +115,8 @@ def explain_tape(
 
 def _reads(explanation: Explanation) -> list[OutsideRead]:
     """What the step read of the outside world on the present variant, or else on the first one that ran it."""
-    present = _traced_present(explanation.variants)
+    present = traced_present(explanation.variants)
     return present.step.reads if present is not None and present.step is not None else []
-
-
-def _traced_present(outcomes: Sequence[VariantOutcome]) -> VariantOutcome | None:
-    """The outcome of the present variant, or else the first one that ran the step, of those with a trace."""
-    run = [one for one in outcomes if one.step is not None and one.step.is_traced]
-    return next((one for one in run if one.variant.is_present), run[0] if run else None)
 
 
 def _ensure_finding_of(finding: Finding, tape: Tape, tick: int | None) -> None:
@@ -223,6 +231,9 @@ class _Case:
             )
             explained = with_given(explained, before, self.runner.give)
             explained = attrs.evolve(explained, differs_by=self._differs_by(explained, pair, before))
+            if explained.replaced is None and explained.differs_by is None:
+                recorded = tape.meta.get("environment") or {}
+                explained = with_deciding_variables(explained, recorded, partial(self._again, tick, before, pair))
             return attrs.evolve(explained, depends_on=self._depends_on(explained, before))
         if finding is None and all(one.step is None for one in outcomes):
             raise VariantFailedError(f"tick {tick:,}: no variant reached the step: {'; '.join(notes)}")
@@ -283,6 +294,11 @@ class _Case:
             alone = [self._run_if_possible([one], tick, before, starts, earlier) for one in variants]
             return [outcome for outcomes in alone for outcome in outcomes]
 
+    def _again(
+        self, tick: int, before: Snapshot, earlier: Sequence[VariantOutcome], variants: Sequence[Variant]
+    ) -> list[VariantOutcome]:
+        return self._run_if_possible(variants, tick, before, earlier=earlier)
+
     def _find_pair(
         self, tick: int, before: Snapshot, recorded_hash: int
     ) -> tuple[list[VariantOutcome], tuple[VariantOutcome, VariantOutcome] | None]:
@@ -299,20 +315,12 @@ class _Case:
     def _settings(
         self, pair: tuple[VariantOutcome, VariantOutcome], tick: int, before: Snapshot
     ) -> list[DifferingSetting]:
-        """The settings of the process that differed before the step, each tested: B runs once more, with that of A."""
-        steps = [one.step for one in pair if one.step is not None]
-        tested = []
-        for one in differing_settings(steps[0].trace.settings, steps[1].trace.settings):
-            variant = attrs.evolve(pair[1].variant, settings={**pair[1].variant.settings, one.name: one.first})
-            outcomes = self._run_if_possible([variant], tick, before, [variant.start], pair)
-            reached = [outcome.result for outcome in outcomes if outcome.step is not None]
-            tested.append(attrs.evolve(one, proved=pair[0].result in reached if reached else None))
-        return tested
+        return settings_tested(pair, lambda one, starts: self._run_if_possible(one, tick, before, starts, pair))
 
     def _differs_by(
         self, explained: Explanation, pair: tuple[VariantOutcome, VariantOutcome], before: Snapshot
     ) -> str | None:
-        present, tick = _traced_present(explained.variants), explained.tick
+        present, tick = traced_present(explained.variants), explained.tick
         is_named = explained.replaced is not None or any(one.proved for one in explained.settings)
         if self.asked or is_named or present is None or present.step is None or tick is None:
             return None
@@ -323,14 +331,14 @@ class _Case:
         return differing_reads(explained.cause, pair, present.step.reads, run)
 
     def _raises_by(self, explanation: Explanation, before: Snapshot) -> str | None:
-        present, tick = _traced_present(explanation.variants), explanation.tick
+        present, tick = traced_present(explanation.variants), explanation.tick
         if self.asked or present is None or tick is None:
             return None
         return raising_reads(present, lambda variants, starts: self._run_if_possible(variants, tick, before, starts))
 
     def _depends_on(self, explained: Explanation, before: Snapshot) -> str | None:
         """The kind of reads on which the state depends, if neither a line nor a variant tells the cause."""
-        present, tick = _traced_present(explained.variants), explained.tick
+        present, tick = traced_present(explained.variants), explained.tick
         is_known = explained.replaced or explained.differs_by or any(one.proved for one in explained.settings)
         is_told = explained.cause is not None and explained.cause.kind not in ("unseen", "line", "branch")
         if self.asked or is_known or (is_told and not explained.is_refuted) or present is None or tick is None:
@@ -349,7 +357,7 @@ class _Case:
 
         First those in which something that the step reads is replaced, then, if no two variants differ, the last ones.
         """
-        present = _traced_present(earlier)
+        present = traced_present(earlier)
         reads = present.step.reads if present is not None and present.step is not None else []
         if present is not None and not self.asked:
             replacing = outside_variants(self.now, reads, present.imported, noted_outside(self.tape))
@@ -371,30 +379,18 @@ class _Case:
     ) -> list[VariantOutcome]:
         """Run variants, some at a time, up to the first one that gives the recorded state, which comes last."""
         outcomes = list[VariantOutcome]()
-        for first in range(0, len(variants), _AT_A_TIME):
+        for first in range(0, len(variants), AT_A_TIME):
             batch = [
                 attrs.evolve(variant, environment={**self.now.environment, **variant.environment})
-                for variant in variants[first : first + _AT_A_TIME]
+                for variant in variants[first : first + AT_A_TIME]
             ]
             outcomes += self._run_if_possible(batch, tick, before, earlier=[*earlier, *outcomes])
             recorded = [outcome for outcome in outcomes if outcome.result == (recorded_hash, None)]
             outcomes = [outcome for outcome in outcomes if outcome.result != (recorded_hash, None)]
             runs = RUNS if len({outcome.result for outcome in earlier}) == 1 else UNSURE_RUNS
-            if recorded and (repeated := self._repeated(recorded[0], tick, before, runs)) is not None:
-                return [*outcomes, repeated]
+            if (
+                recorded
+                and (found := repeated(recorded[0], runs, partial(self._again, tick, before, recorded))) is not None
+            ):
+                return [*outcomes, found]
         return outcomes
-
-    def _repeated(self, outcome: VariantOutcome, tick: int, before: Snapshot, runs: int) -> VariantOutcome | None:
-        """The outcome of a variant in which something is replaced, if it is the same in so many processes; else None.
-
-        A step that differs from run to run may give the recorded state once by chance.
-        """
-        variant = outcome.variant
-        if variant.replaced is None:
-            return outcome
-        again = [attrs.evolve(variant, label=f"{variant.label}, run {number}") for number in range(2, runs + 1)]
-        for first in range(0, len(again), _AT_A_TIME):
-            repeated = self._run_if_possible(again[first : first + _AT_A_TIME], tick, before, earlier=[outcome])
-            if any(one.result != outcome.result for one in repeated):
-                return None
-        return attrs.evolve(outcome, variant=attrs.evolve(variant, replaced=attrs.evolve(variant.replaced, runs=runs)))

@@ -56,10 +56,11 @@ def first_variants(
         variables |= {name: noted.get(name) for name in VARIABLES if noted and noted.get(name) != here.get(name)}
         words = [f"{name}={value}" if value is not None else f"{name} unset" for name, value in variables.items()]
         words = [f"as recorded, {', '.join(words)}"] if words else []
-    settings = recorded_settings(noted) if not environment and code is None else {}
+    is_recorded = not environment and code is None
+    settings = recorded_settings(noted) if is_recorded else {}
     if settings:
         words = [*(words or ["as recorded"]), *(f"{name} as recorded" for name in settings)]
-    other = [Variant(", ".join(words), variables, code, settings=settings)] if words else []
+    other = [Variant(", ".join(words), variables, code, settings=settings, is_recorded=is_recorded)] if words else []
     return Variant("now") if environment or code is not None else _present_variant(recorded), other, notes
 
 

@@ -75,6 +75,7 @@ class Variant:
         start: the tick from which an instance runs up to the bad tick; None for a fresh instance that is put into the
             state before it, negative for one that runs from tick 0 and is never restored.
         replaced: what is replaced of the outside world for the step; None for nothing.
+        is_recorded: True if the environment and the settings are those of the recording, where they differ.
         separated: pairs of names that lead to one object, and shall lead to two; see answer/split_objects.py.
         joined: pairs of names that lead to two objects, and shall lead to one; see answer/split_objects.py.
     """
@@ -87,6 +88,7 @@ class Variant:
     replaced: Replaced | None = None
     joined: tuple[tuple[str, str], ...] = ()
     separated: tuple[tuple[str, str], ...] = ()
+    is_recorded: bool = False
 
     @property
     def is_present(self) -> bool:
@@ -124,6 +126,12 @@ class VariantOutcome:
     def result(self) -> Result | None:
         """The hash after the step, and the error that it raised; None if it was not reached."""
         return None if self.step is None else self.step.result
+
+
+def traced_present(outcomes: Sequence[VariantOutcome]) -> VariantOutcome | None:
+    """The outcome of the present variant, or else the first one that ran the step, of those with a trace."""
+    run = [one for one in outcomes if one.step is not None and one.step.is_traced]
+    return next((one for one in run if one.variant.is_present), run[0] if run else None)
 
 
 @attrs.frozen

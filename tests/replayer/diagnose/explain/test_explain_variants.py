@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +17,9 @@ import pytest
 import replayer.commands.main
 from recorder import Recorder
 from recorder.format.blocks.block import HEADER_BYTES, BlockKind
+from replayer.diagnose.explain.answer.explanation import DecidingVariables, Explanation
+from replayer.diagnose.explain.outside.deciding_variables import with_deciding_variables
+from replayer.diagnose.explain.variants import Variant, VariantOutcome
 from replayer.tape.tape import Tape
 from replayer.timeline.verify import verify_tape
 
@@ -40,6 +44,18 @@ class Sets:
         if self.state["tick"] == 15:
             for word in {"oak", "elm", "birch", "lime", "ash"}:  # Sets
                 self.state["x"][2] = self.state["x"][2] * 0.7 + len(word)
+
+
+class Shelves:
+    """The hash of a text decides where a number is put at one tick."""
+
+    def __init__(self):
+        self.state = State(Schema(Field("tick", "i8"), Field("x", "i8", (64,))))
+
+    def step(self, inputs):
+        self.state["tick"][()] += 1
+        if self.state["tick"] == 15:
+            self.state["x"][hash("oak") % 64] += 1  # Shelves
 
 
 class Plain:
@@ -91,7 +107,9 @@ class PhasedKept(Phased):
         self.state["b"][:] += self.kept  # PhasedKept
 '''
 RECORD = """
-import sys, recorder, some_variants
+import os, sys, recorder, some_variants
+if "--unset" in sys.argv:
+    del os.environ["PYTHONHASHSEED"]  # As if Python had drawn it.
 with recorder.Recorder(sys.argv[2], getattr(some_variants, sys.argv[1])(), keyframe_interval_ticks=10) as tape:
     for tick in range(30):
         tape.step()
@@ -109,10 +127,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     sys.modules.pop("some_variants", None)
 
 
-def record(name: str, tape: str, **environment: str) -> None:
+def record(name: str, tape: str, *options: str, **environment: str) -> None:
     """Record thirty ticks in a separate process."""
     paths = os.pathsep.join([str(Path.cwd()), str(SOURCES)])
-    command = [sys.executable, "-c", RECORD, name, tape]
+    command = [sys.executable, "-c", RECORD, name, tape, *options]
     subprocess.run(command, env={**os.environ, "PYTHONPATH": paths, **environment}, check=True)
 
 
@@ -145,6 +163,41 @@ def test_a_tape_with_hash_seed_0_is_tried_with_other_seeds(
     assert (sides["A"]["as_recorded"], sides["B"]["as_recorded"]) == (True, False)
     assert "PYTHONHASHSEED=1" in sides["B"]["label"]
     assert sides["B"]["environment"] == {"PYTHONHASHSEED": "1"}
+
+
+@pytest.mark.seldom(0.4)
+def test_a_seed_that_was_tried_is_not_said_to_be_the_recorded_one(capsys: Any) -> None:
+    """The tape states no seed: that one of those tried gives the recorded state does not tell which it had."""
+    record("Shelves", "shelves.tape", "--unset", PYTHONHASHSEED="1")
+
+    assert run(replayer.commands.main.main, "explain shelves.tape --sim some_variants:Shelves") == 1
+    out = capsys.readouterr().out
+    (line,) = [line for line in out.splitlines() if line.startswith("cause: ")]
+    assert (
+        "with PYTHONHASHSEED=1 the step gives the recorded state, with 0 another one (in 3 of 3 processes each)" in line
+    )
+    assert "; which seed the recording had is not known" in line
+    assert f"some_variants.py:{line_of('Shelves')} in" in out
+
+
+def test_a_seed_whose_state_another_process_does_not_repeat_is_not_named() -> None:
+    """It gave the recorded state once, by chance."""
+    here, there = Variant("now"), Variant("PYTHONHASHSEED=1", {"PYTHONHASHSEED": "1"})
+    pair = outcome(there, 7), outcome(here, 8)
+    explained = Explanation(15, 7, list(pair), pair, [], None, [], None, [], [])
+
+    named = with_deciding_variables(
+        explained, {}, lambda some: [outcome(one, 7 if one.environment else 8) for one in some]
+    )
+    assert (named.variables, named.notes) == (DecidingVariables({"PYTHONHASHSEED": ("1", "0")}, 3, False, False), [])
+    varying = with_deciding_variables(explained, {}, lambda some: [outcome(one, 8) for one in some])
+    assert varying.variables is None
+    assert varying.notes == ["PYTHONHASHSEED=1: the same step, run again in another process, gives another state"]
+
+
+def outcome(variant: Variant, state_hash: int) -> VariantOutcome:
+    """The outcome of a variant with the hash of a state."""
+    return VariantOutcome(variant, SimpleNamespace(result=(state_hash, None)))  # type: ignore[arg-type]
 
 
 @pytest.mark.seldom(0.15)

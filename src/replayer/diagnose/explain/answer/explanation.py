@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import attrs
 
 from replayer.desync.finding import TestedCause
@@ -30,6 +32,23 @@ class DifferingField:
 
     name: str
     elements: DifferingElements | None
+
+
+@attrs.frozen
+class DecidingVariables:
+    """Environment variables with which alone a step gives the recorded state.
+
+    Attributes:
+        values: by name, the value with which it does, and the one with which it gives another state; None for not set.
+        runs: the number of processes in which it did so with each.
+        is_recorded: True if the first values are those of the recording.
+        is_noted: False if a hash seed is among them, and the recording had drawn its own.
+    """
+
+    values: Mapping[str, tuple[str | None, str | None]] = attrs.field(hash=False)
+    runs: int
+    is_recorded: bool
+    is_noted: bool
 
 
 @attrs.frozen(eq=False)
@@ -61,6 +80,7 @@ class Explanation:
             or, without a pair, the step does not raise.
         depends_on: a kind of reads of the outside world: with two sets of stand-ins for it, the step gives two states, the same
             with each set.
+        variables: environment variables with which alone the step gives the recorded state; None without.
         given: the test of values outside the state, of which those of A were put into B; None if it was not made.
         set_by_load: the lines of load() that set the values that were proved by that test.
         is_only_here: True if the tick differs when it is verified in this process, and on no variant.
@@ -88,6 +108,7 @@ class Explanation:
     not_given_back: list[NotGivenBack] = attrs.field(factory=list)
     differs_by: str | None = None
     depends_on: str | None = None
+    variables: DecidingVariables | None = None
     given: GivenValues | None = None
     set_by_load: list[SourceLocation] = attrs.field(factory=list)
     is_only_here: bool = False

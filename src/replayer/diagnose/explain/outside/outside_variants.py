@@ -7,7 +7,7 @@ that the recording noted can be tried. Which of them gives the recorded state is
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import attrs
@@ -15,10 +15,11 @@ import attrs
 from recorder.ambient.outside.outside_note import OutsideNote
 from recorder.ambient.outside.outside_read import ATTRIBUTES, CHANGED, FILE, VARIABLE, OutsideRead
 from replayer.desync.outside_comparison import EQUAL, compare_reads
-from replayer.diagnose.explain.variants import Replaced, Variant
+from replayer.diagnose.explain.variants import Replaced, Variant, VariantOutcome
 
 # Processes in which a replacement must give the recorded state; more if the step differs from run to run as it is.
 RUNS, UNSURE_RUNS = 4, 8
+AT_A_TIME = 2  # Of variants that are tried one after the other: each has a process with its own copy of the state.
 TRIED_MAX = 6  # Of a step that reads more, the first ones.
 PYTHONS = ("PYTHON", "NPY_", "OPENBLAS", "OMP_", "MKL_", "NUMBA_", "LD_")  # Tried elsewhere, or not the user's.
 
@@ -55,3 +56,20 @@ def outside_variants(
 
 def _replacing(now: Variant, label: str, replaced: Replaced) -> Variant:
     return attrs.evolve(now, label=label, replaced=replaced)
+
+
+def repeated(
+    outcome: VariantOutcome, runs: int, run: Callable[[Sequence[Variant]], list[VariantOutcome]]
+) -> VariantOutcome | None:
+    """The outcome of a variant in which something is replaced, if it is the same in so many processes; else None.
+
+    A step that differs from run to run may give the recorded state once by chance.
+    """
+    variant = outcome.variant
+    if variant.replaced is None:
+        return outcome
+    again = [attrs.evolve(variant, label=f"{variant.label}, run {number}") for number in range(2, runs + 1)]
+    for first in range(0, len(again), AT_A_TIME):
+        if any(one.result != outcome.result for one in run(again[first : first + AT_A_TIME])):
+            return None
+    return attrs.evolve(outcome, variant=attrs.evolve(variant, replaced=attrs.evolve(variant.replaced, runs=runs)))
