@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import os
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -20,12 +19,14 @@ from replayer.diagnose.explain.variant_choice import SEED
 from replayer.diagnose.parties.factors import Factor, is_installed
 from replayer.diagnose.parties.party import Party
 from replayer.diagnose.parties.party_explanation import FactorTest, PartyExplanation
+from replayer.diagnose.parties.tape_seeds import TriedSeeds
 from replayer.diagnose.parties.unnoted_reads import FoundVariable
 
 LABELS = ("A", "B")
 _FIELDS_SHOWN = 6
 _ROWS_SHOWN = 3  # Lines of a field: its name, and two rows.
 _CHANGED_SHOWN = 8
+_SEED_TEXT = "the hash seed of the process, on which hash() of texts and the order of sets of texts depend"
 
 
 @attrs.frozen
@@ -98,7 +99,15 @@ def _field_lines(explanation: PartyExplanation) -> list[str]:
     fields = [one for one in explanation.fields if one.field in rest]
     shown = [line for one in fields[:_FIELDS_SHOWN] for line in difference_lines(one, LABELS)[:_ROWS_SHOWN]]
     more = len(fields) - _FIELDS_SHOWN
-    return [f"  {line}" for line in [*values, *shown, *([f"and {counted(more, 'more field')}"] if more > 0 else [])]]
+    lines = [*values, *shown, *([f"and {counted(more, 'more field')}"] if more > 0 else [])]
+    unlike = [
+        f"tape {LABELS[number]}"
+        for number, state in enumerate(explanation.states or ())
+        if explanation.recorded is not None and state.hash() != explanation.recorded[number]
+    ]
+    if unlike:
+        lines.insert(0, f"as the simulations give it, which is not the state of {' or '.join(unlike)}:")
+    return [f"  {line}" for line in lines]
 
 
 def _key_order_text(explanation: PartyExplanation) -> str:
@@ -117,14 +126,8 @@ def _inputs_lines(explanation: PartyExplanation) -> list[str]:
 
 
 def _verdict_lines(explanation: PartyExplanation) -> list[str]:
-    if explanation.seed is not None:
-        before = explanation.parties[0].environment.get(SEED) or os.environ.get(SEED, "0")
-        result = "the state of tape B" if explanation.seed_gives_second else "another state, though not that of tape B"
-        how = "cause" if explanation.seed_gives_second else "possible cause"
-        return [
-            f"{how}: the hash seed of the process, which decides about the order of sets:",
-            f"  with {SEED}={explanation.seed} the simulation of A gives {result}; with {before} both give one state",
-        ]
+    if explanation.seeds is not None:
+        return _seed_lines(explanation, explanation.seeds)
     if explanation.variable is not None:
         return _variable_lines(explanation, explanation.variable)
     if explanation.unsteady:
@@ -140,6 +143,27 @@ def _verdict_lines(explanation: PartyExplanation) -> list[str]:
         lines.append("  A with what B has there gives what B gives, and B with what A has gives what A gives")
         return [*lines, *(line for test in deciding for line in _changed_lines(explanation, test))]
     return [f"the cause is not known: {_unknown_text(explanation)}", *_next_lines(explanation)]
+
+
+def _seed_lines(explanation: PartyExplanation, seeds: TriedSeeds) -> list[str]:
+    """What the step gives with the hash seeds that were tried in party A; both parties give one state with their own."""
+    first, second = (f"{SEED}={seed}" for seed in seeds.of_tapes)
+    own = [LABELS[number] for number in (0, 1) if explanation.is_recorded(number)]
+    if seeds.decides:
+        return [
+            f"cause: {_SEED_TEXT}:",
+            f"  the simulation of A gives with {first} the state of tape A, and with {second} that of tape B",
+        ]
+    missing = [label for label, seed in zip(LABELS, seeds.of_tapes, strict=True) if seed is None]
+    given = [label for label in LABELS if label not in missing and label not in own]
+    other = f"that of tape {given[0]}" if given else "a state that is on neither tape"
+    present = f"that of tape {own[0]}" if own else "another one, which is on neither tape"
+    tapes = " or ".join(f"tape {label}" for label in missing)
+    return [
+        f"possible cause: {_SEED_TEXT}:",
+        f"  the simulation of A gives with {SEED}={seeds.first} {other}, and with {seeds.own} {present}",
+        f"  none of the {counted(seeds.count, 'seed')} that were tried gives the state of {tapes}",
+    ]
 
 
 def _variable_lines(explanation: PartyExplanation, found: FoundVariable) -> list[str]:
@@ -304,9 +328,8 @@ def party_facts(explanation: PartyExplanation, texts: CauseTexts) -> dict[str, A
         "causes": [_test_facts(test) for test in explanation.deciding],
         "not_deterministic": [LABELS[number] for number in explanation.unsteady],
         "varying": explanation.varying,
-        "hash_seed": {"value": explanation.seed, "gives_second": explanation.seed_gives_second}
-        if explanation.seed is not None
-        else None,
+        "hash_seed": _seed_facts(explanation.seeds),
+        "seeds_of_tapes": None if explanation.seeds is None else list(explanation.seeds.of_tapes),
         "variable": attrs.asdict(explanation.variable) if explanation.variable is not None else None,
         "unnoted": explanation.unnoted,
         "line": texts.facts(explanation.cause) if explanation.cause is not None else None,
@@ -314,6 +337,10 @@ def party_facts(explanation: PartyExplanation, texts: CauseTexts) -> dict[str, A
         "parties": [_one_facts(explanation, number) for number in (0, 1)],
         "notes": list(explanation.notes),
     }
+
+
+def _seed_facts(seeds: TriedSeeds | None) -> dict[str, Any] | None:
+    return None if seeds is None else {"value": seeds.first, "gives_second": seeds.first == seeds.of_tapes[1]}
 
 
 def _test_facts(test: FactorTest) -> dict[str, Any]:

@@ -108,3 +108,8 @@ class Cause:
     def reads_outside(self) -> bool:
         """True if the step reads what differed before it, between two instances of one version of the code."""
         return self.kind in ("outside", "load", "inexact")
+
+
+def without_values(cause: Cause) -> Cause:
+    """The cause with its lines alone: the values of the two variants are not shown."""
+    return attrs.evolve(cause, other_place=None, value=None, outside=[], orders=[])

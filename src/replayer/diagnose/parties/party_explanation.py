@@ -12,6 +12,7 @@ from replayer.diagnose.explain.cause import Cause
 from replayer.diagnose.parties.factors import Factor
 from replayer.diagnose.parties.party import Party
 from replayer.diagnose.parties.party_runner import PartyRun
+from replayer.diagnose.parties.tape_seeds import TriedSeeds
 from replayer.diagnose.parties.unnoted_reads import FoundVariable
 from sim.kernel.state import Snapshot
 
@@ -54,8 +55,7 @@ class PartyExplanation:
         tests: of each difference.
         unsteady: the parties that gave another result when they ran again in another process, as indices.
         varying: a party with something changed that gave different results in several processes; None without one.
-        seed: a hash seed with which A gives another result than with its own; None without one. The cause is of that.
-        seed_gives_second: True if that result is the one on the second tape.
+        seeds: the hash seeds that were tried, of which one makes a difference; None without one. The cause is of that.
         variable: an environment variable with which a party gives what its tape has; None without one. The cause is of that.
         unnoted: what the step reads of the outside world and the tapes do not tell alike; empty if it was not looked for.
         notes: further remarks, a sentence each.
@@ -73,8 +73,7 @@ class PartyExplanation:
     tests: Sequence[FactorTest] = ()
     unsteady: tuple[int, ...] = ()
     varying: str | None = None
-    seed: str | None = None
-    seed_gives_second: bool = False
+    seeds: TriedSeeds | None = None
     variable: FoundVariable | None = None
     unnoted: str = ""
     notes: Sequence[str] = ()

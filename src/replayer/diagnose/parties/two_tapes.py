@@ -17,11 +17,11 @@ from recorder.ambient.outside.outside_read import OutsideRead
 from replayer.desync.state_diff import STATE_LABELS, compare_states
 from replayer.diagnose.compare.tape_diff import TapeDifference, diff_tapes
 from replayer.diagnose.explain.align import Alignment
+from replayer.diagnose.explain.cause import without_values
 from replayer.diagnose.explain.find_cause import find_cause
 from replayer.diagnose.explain.variant_choice import (
     NEAR_TICKS,
     SEED,
-    SEEDS,
     VERSIONS,
     fixed_seed,
     recorded_switches,
@@ -35,8 +35,9 @@ from replayer.diagnose.parties.party_runner import (
     PartyJob,
     PartyRun,
     PartyRunner,
-    StepResult,
 )
+from replayer.diagnose.parties.step_results import chosen_run, has_result, outcome_of, varying_sides
+from replayer.diagnose.parties.tape_seeds import seeded_party, try_seeds
 from replayer.diagnose.parties.unnoted_reads import FoundVariable, unnoted_text, values_to_try, variables_of
 from replayer.tape.noted_outside import noted_outside
 from replayer.tape.tape import Tape
@@ -126,7 +127,7 @@ class _Case:
             if any(tape.first_tick != self.tick for tape in self.tapes):
                 return attrs.evolve(explanation, why_older=BEGINS_LATER)
         answers = self._answers(recorded)
-        runs = _chosen(answers[0], recorded[0]), _chosen(answers[1], recorded[1])
+        runs = chosen_run(answers[0], recorded[0]), chosen_run(answers[1], recorded[1])
         explanation = attrs.evolve(explanation, runs=runs)
         befores = [one.before for one in answers if one is not None and one.before is not None]
         if len({state.hash() for state in befores}) > 1:  # Ticks before it are damaged.
@@ -156,7 +157,7 @@ class _Case:
         for start in self._starts() if any(wrong) else ():
             jobs = [PartyJob(party, self.tick, before, [start], traces=True) for party in self.parties]
             ran = [one if isinstance(one, PartyAnswer) else None for one in self.runner.run(jobs)]
-            if all(one is not None and _has(one, recorded[number]) for number, one in enumerate(ran)):
+            if all(one is not None and has_result(one, recorded[number]) for number, one in enumerate(ran)):
                 return ran
         self.progress(0.5)
         return answers
@@ -190,7 +191,7 @@ class _Case:
         self._base, self._before = (first, second), next((one.before for one in answers if one is not None), None)
         if first.result == second.result:
             found = self._not_reproduced(explanation, answers)
-            return found if found.seed is not None or found.varies else self._outside_read(found, answers)
+            return found if found.seeds is not None or found.varies else self._outside_read(found, answers)
         explanation = self._aligned(explanation, answers)
         assert first.made is not None
         assert second.made is not None
@@ -238,7 +239,7 @@ class _Case:
             pair = results[2 + 2 * number : 4 + 2 * number]
             failed = [str(one) for one in pair if isinstance(one, PartyFailedError)]
             failed += [one.why_not for one in pair if isinstance(one, PartyRun) and one.why_not is not None]
-            outcomes = [_outcome(one, own) for one in pair]
+            outcomes = [outcome_of(one, own) for one in pair]
             tests.append(FactorTest(factor, (outcomes[0], outcomes[1]), failed[0] if failed else None))
         found = attrs.evolve(explanation, tests=tests, unsteady=unsteady)
         return self._repeated(found) if found.deciding else found
@@ -255,7 +256,7 @@ class _Case:
         own = [run.result for run in self._base]
         expected = [*own, *(own[of] for _, _, of, _ in sides)]
         results = self._results([*self.parties, *changed] * REPEATS, [0, 1, *(to for _, to, _, _ in sides)] * REPEATS)
-        varying, failed = _repeats(results, expected)
+        varying, failed = varying_sides(results, expected)
         unsteady = tuple(number for number in varying if number < 2)
         named = next((sides[number - 2][0] for number in varying if number >= 2), None)
         tests = [
@@ -266,28 +267,35 @@ class _Case:
 
     def _not_reproduced(self, explanation: PartyExplanation, answers: list[PartyAnswer | None]) -> PartyExplanation:
         """Both parties give one result: hash seeds can be tried, unless both tapes state theirs."""
-        party = self.parties[0]
+        party, [own, *_] = self.parties[0], [run.result for run in self._base]
         if all(map(_states_seed, self.tapes)) or explanation.is_first_tick or answers[0] is None:
             return explanation
-        start = self._base[0].start
-        for seed in SEEDS:
-            other = attrs.evolve(party, environment={**party.environment, SEED: seed})
-            [answer] = self.runner.run([PartyJob(other, self.tick, self._before, [start], traces=True)])
-            if isinstance(answer, PartyAnswer) and answer.runs[0].result not in (None, self._base[0].result):
-                expected = [self._base[0].result, self._base[1].result, answer.runs[0].result]
-                results = self._results([*self.parties, other] * REPEATS, [0, 1, 0] * REPEATS)
-                varying, failed = _repeats(results, expected)
-                if varying:
-                    unsteady = tuple(number for number in varying if number < 2)
-                    named = f"{party.label} with {SEED}={seed}" if 2 in varying else None
-                    return attrs.evolve(explanation, unsteady=unsteady, varying=named)
-                if failed is not None:
-                    self.notes.append(failed)
-                    return explanation
-                gives_second = answer.runs[0].result == (self.tapes[1].state_hash(self.tick), None)
-                found = attrs.evolve(self._aligned(explanation, [answers[0], answer]), seed=seed)
-                return attrs.evolve(found, seed_gives_second=gives_second)
-        return explanation
+        found = try_seeds(party, own, [(tape.state_hash(self.tick), None) for tape in self.tapes], self._run_seeded)
+        if found is None:
+            return explanation
+        seeds, seeded = found
+        others = [seeded_party(party, seed) for seed in seeds.changed]
+        expected = [own, own, *(seeded[seed].runs[0].result for seed in seeds.changed)]
+        results = self._results([*self.parties, *others] * REPEATS, [0, 1, *([0] * len(others))] * REPEATS)
+        varying, failed = varying_sides(results, expected)
+        if varying:
+            unsteady = tuple(number for number in varying if number < 2)
+            named = next((f"{party.label} with {SEED}={seeds.changed[one - 2]}" for one in varying if one > 1), None)
+            return attrs.evolve(explanation, unsteady=unsteady, varying=named)
+        if failed is not None:
+            self.notes.append(failed)
+            return explanation
+        explanation = attrs.evolve(explanation, seeds=seeds)
+        if seeds.decides:
+            pair = [seeded.get(str(seed), answers[number]) for number, seed in enumerate(seeds.of_tapes)]
+            return self._aligned(explanation, pair)
+        aligned = self._aligned(explanation, [answers[0], seeded[seeds.first]])
+        cause = None if aligned.cause is None else without_values(aligned.cause)  # They are of neither tape.
+        return attrs.evolve(aligned, cause=cause, states=None, fields=())
+
+    def _run_seeded(self, parties: Sequence[Party], traces: bool) -> list[PartyAnswer | None]:  # noqa: FBT001
+        jobs = [PartyJob(one, self.tick, self._before, [self._base[0].start], traces=traces) for one in parties]
+        return [one if isinstance(one, PartyAnswer) else None for one in self.runner.run(jobs)]
 
     def _outside_read(self, explanation: PartyExplanation, answers: list[PartyAnswer | None]) -> PartyExplanation:
         """Both parties give one result: try environment variables that the step reads, and name what no tape tells."""
@@ -318,7 +326,7 @@ class _Case:
             return None
         expected = [self._base[number].result, recorded]
         repeated = self._results([party, tried[place]] * REPEATS, [number] * 2 * REPEATS)
-        if _repeats(repeated, expected) != ([], None):
+        if varying_sides(repeated, expected) != ([], None):
             return None
         [answer] = self.runner.run([PartyJob(tried[place], self.tick, self._before, [start], traces=True)])
         pair = list(answers)
@@ -362,39 +370,3 @@ class _Case:
 def _states_seed(tape: Tape) -> bool:
     recorded = tape.meta.get("environment")
     return isinstance(recorded, Mapping) and fixed_seed(recorded) is not None
-
-
-def _has(answer: PartyAnswer, state_hash: int) -> bool:
-    return any(run.result == (state_hash, None) for run in answer.runs)
-
-
-def _chosen(answer: PartyAnswer | None, state_hash: int) -> PartyRun | None:
-    """The run that is as recorded, otherwise the first one that reached the tick."""
-    if answer is None:
-        return None
-    reached = [run for run in answer.runs if run.result is not None]
-    right = [run for run in reached if run.result == (state_hash, None)]
-    return next(iter([*right, *reached]), None)
-
-
-def _repeats(
-    results: Sequence[PartyRun | PartyFailedError], expected: Sequence[StepResult]
-) -> tuple[list[int], str | None]:
-    """The sides whose repetitions do not all give what is expected, as indices; and why one could not be run.
-
-    results: of all sides, once for each repetition.
-    """
-    failed = [str(one) for one in results if isinstance(one, PartyFailedError)]
-    failed += [one.why_not for one in results if isinstance(one, PartyRun) and one.why_not is not None]
-    given = [
-        (number % len(expected), one.result)
-        for number, one in enumerate(results)
-        if isinstance(one, PartyRun) and one.result is not None
-    ]
-    return sorted({side for side, result in given if result != expected[side]}), next(iter(failed), None)
-
-
-def _outcome(run: PartyRun | PartyFailedError, own: list[StepResult]) -> str | None:
-    if isinstance(run, PartyFailedError) or run.result is None:
-        return None
-    return "A" if run.result == own[0] else "B" if run.result == own[1] else "other"

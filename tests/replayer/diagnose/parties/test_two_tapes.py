@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,9 @@ import recorder.commands.main
 import replayer.commands.main
 from recorder import Recorder
 from replayer.diagnose.parties import party_runner
+from replayer.diagnose.parties.party import Party
+from replayer.diagnose.parties.party_runner import PartyAnswer, PartyRun
+from replayer.diagnose.parties.tape_seeds import try_seeds
 from sim import Field, Schema, State
 
 from oracle.command_lines import TINY, assert_one_line, run
@@ -105,6 +108,13 @@ class Sets(Game):
         if self.state["tick"] == 15:
             for word in {"oak", "elm", "birch", "lime", "ash"}:
                 self.state["x"][2] = self.state["x"][2] * 0.7 + len(word)
+
+
+class Shelved(Game):
+    def step(self, inputs):
+        self.state["tick"][()] += 1
+        if self.state["tick"] == 15:
+            self.state["x"][hash("oak") % 16] += 1
 
 
 class Moody(Game):
@@ -426,6 +436,60 @@ def test_a_hash_seed_that_no_tape_states_is_tried(capsys: pytest.CaptureFixture[
     assert (facts["tick"], facts["causes"]) == (15, [])
     assert facts["hash_seed"] == {"value": "1", "gives_second": True}
     assert facts["line"]["text"].startswith("for word in")
+
+
+@pytest.mark.seldom(0.2)
+@pytest.mark.parametrize(("seeds", "tried"), [("10", ["1", "0"]), ("12", ["1", "2"]), ("96", ["9", "6"])])
+def test_the_values_of_two_tapes_are_shown_as_they_were_recorded(
+    capsys: pytest.CaptureFixture[str], seeds: str, tried: list[str]
+) -> None:
+    """Which tape's state the parties give here, with their own seed, does not matter: the seed of each tape is found."""
+    indices = []
+    for tape, seed in zip(("a.tape", "b.tape"), seeds, strict=True):
+        record_apart(tape, "Shelved", "bare", PYTHONHASHSEED=seed)
+        command = [sys.executable, "-c", "print(hash('oak') % 16)"]
+        found = subprocess.run(command, env={**os.environ, "PYTHONHASHSEED": seed}, check=True, capture_output=True)
+        indices.append(int(found.stdout))
+    assert indices[0] != indices[1]
+
+    assert run(replayer.commands.main.main, "explain a.tape b.tape --sim game:Shelved") == 1
+    out = capsys.readouterr().out
+    first, second = indices
+    assert all(row in out for row in (f"[{first}] A 1.0, B 0.0", f"[{second}] A 0.0, B 1.0")), out
+    assert (
+        f"gives with PYTHONHASHSEED={tried[0]} the state of tape A, and with PYTHONHASHSEED={tried[1]} that of" in out
+    )
+
+
+SEEDED = Party("A", Path("a.tape"), Path("a.tape"), environment={"PYTHONHASHSEED": "0"})
+
+
+@pytest.mark.parametrize(
+    ("of_seeds", "recorded", "first", "of_tapes"),
+    [
+        ({}, (7, 8), None, None),  # No seed makes a difference.
+        ({"1": 5}, (7, 8), "1", ("0", None)),
+        ({"2": 5, "3": 8}, (7, 8), "2", ("0", "3")),
+        ({"1": 5, "9": 8}, (7, 8), "1", ("0", "9")),
+        ({"9": 8}, (7, 8), None, None),  # It is not tried, since those before it make no difference.
+        ({"2": 6, "14": 8}, (6, 8), "2", ("2", "14")),
+        ({"3": 5}, (6, 8), "3", (None, None)),
+    ],
+)
+def test_the_seeds_of_two_tapes(
+    of_seeds: dict[str, int], recorded: tuple[int, int], first: str | None, of_tapes: Any
+) -> None:
+    """A seed is said to give a tape's state only if it does; the state with the parties' own seed, 0, has the hash 7."""
+
+    def run_seeds(parties: Sequence[Party], _: bool) -> list[PartyAnswer | None]:  # noqa: FBT001
+        hashes = [of_seeds.get(str(party.environment["PYTHONHASHSEED"]), 7) for party in parties]
+        return [PartyAnswer([PartyRun(None, one, None, None, None)]) for one in hashes]
+
+    found = try_seeds(SEEDED, (7, None), [(one, None) for one in recorded], run_seeds)
+    assert (
+        (first, of_tapes) == (None, None) if found is None else (found[0].first, found[0].of_tapes) == (first, of_tapes)
+    )
+    assert found is None or found[0].changed == list(found[1])
 
 
 def test_an_environment_variable_that_no_tape_notes_is_tried(capsys: pytest.CaptureFixture[str]) -> None:
