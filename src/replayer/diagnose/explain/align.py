@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import attrs
 
-from replayer.diagnose.explain.source_lines import LineMap, SourceFile
+from replayer.diagnose.explain.line_pairs.line_map import LineMap
+from replayer.diagnose.explain.source_lines import SourceFile
 from replayer.diagnose.explain.step_trace import Record, StepTrace, Values
 
 WINDOW = 4000  # Records ahead in which two traces are searched for where they meet again.
@@ -87,6 +88,11 @@ class Alignment:
         self._names: dict[str, str] = {  # From prefixes of the second trace to those of the first.
             f"o{number}": f"o{numbers[name]}" for number, name in second.owners.items() if name in numbers
         }
+        self._functions = {  # By number of the frame, in each trace.
+            variant: {record.frame: (record.module, record.function) for record in trace.records}
+            for variant, trace in enumerate((first, second))
+        }
+        self._pair_frames()
         self._compare()
 
     def _keys(self, records: list[Record], *, is_second: bool) -> list[tuple[str, str, int]]:
@@ -168,6 +174,14 @@ class Alignment:
 
     # --- comparing
 
+    def _pair_frames(self) -> None:
+        """Note which calls correspond, before any value of them is looked at: one of the two may run more of it first."""
+        for item in reversed(self.items):
+            if item.first is not None and item.second is not None:
+                first, second = self.first.records[item.first], self.second.records[item.second]
+                self._names[f"f{second.frame}"] = f"f{first.frame}"
+        self._paired = set(self._names.values())
+
     def _compare(self) -> None:
         last_pair, touched = -1, set[str]()
         for index, item in enumerate(self.items):
@@ -232,12 +246,7 @@ class Alignment:
         current = self._values[variant]
         names = set()
         for own, digest in values.items():
-            prefix, colon, rest = own.partition(":")
-            name = (
-                own
-                if variant == 0 or prefix[0] not in "fo"
-                else f"{self._names.get(prefix, f'{prefix}?')}{colon}{rest}"
-            )
+            name = own if variant == 0 else self._name_of_second(own)
             current[name] = digest
             if not _is_function((self.first, self.second)[variant], digest):
                 self._seen_owners[variant].add(name.partition(":")[0])
@@ -245,14 +254,35 @@ class Alignment:
             names.add(name)
         return names
 
+    def _name_of_second(self, own: str) -> str:
+        """The name of a value of the second trace, as the first one has it: of the same call, object and variable."""
+        prefix, colon, rest = own.partition(":")
+        if prefix[0] not in "fo":
+            return own
+        if prefix[0] == "f":
+            module, function = self._functions[1][int(prefix[1:])]
+            rest = self.line_maps[module].renames(function).get(rest, rest)
+        return f"{self._names.get(prefix, f'{prefix}?')}{colon}{rest}"
+
+    def _is_of_one_version(self, name: str) -> bool:
+        """Return True for a variable of a call that only one of the two made, or that only one version of its function has."""
+        prefix, _, rest = name.partition(":")
+        if prefix not in self._paired:
+            return True
+        module, function = self._functions[0][int(prefix[1:])]
+        return rest != "return" and self.line_maps[module].is_of_one(function, rest)
+
     def _is_one_sided(self, name: str, kind: str) -> bool:
         """Return True if only one of the two has read a function, or the data of a module or a class: no difference.
 
-        A function that one of the two did not call may be the same in both.
+        A function that one of the two did not call may be the same in both. Nor is a variable one that only one version of
+        a function has.
         """
         pair = self._values[0].get(name), self._values[1].get(name)
-        if name[0] not in "cg" or (pair[0] is None) == (pair[1] is None):
+        if name[0] not in "cfg" or (pair[0] is None) == (pair[1] is None):
             return False
+        if name[0] == "f":
+            return self._is_of_one_version(name)
         other = 0 if pair[0] is None else 1
         if name in self._history[other]:
             return False

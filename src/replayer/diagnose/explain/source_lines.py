@@ -6,8 +6,7 @@ A statement of several lines counts as one; of an ``if``, ``for``, ``while`` or 
 from __future__ import annotations
 
 import ast
-import difflib
-from collections.abc import Iterator
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 
@@ -39,6 +38,24 @@ class Statement:
     displays: bool = False
     chains: frozenset[str] = frozenset()
 
+    def renamed(self, names: Mapping[str, str]) -> Statement:
+        """The statement as it is with other names of variables."""
+        if not names:
+            return self
+
+        def new(words: frozenset[str]) -> frozenset[str]:
+            parted = [word.partition(".") for word in words]
+            return frozenset(f"{names.get(base, base)}{dot}{rest}" for base, dot, rest in parted)
+
+        return attrs.evolve(
+            self,
+            reads=new(self.reads),
+            writes=new(self.writes),
+            inner=new(self.inner),
+            iterates=new(self.iterates),
+            chains=new(self.chains),
+        )
+
 
 class SourceFile:
     """One file of a simulation."""
@@ -67,14 +84,18 @@ class SourceFile:
         return " ".join(self.text(number) for number in range(statement.first_line, statement.last_line + 1))
 
     @cached_property
-    def _statements(self) -> dict[int, Statement]:
+    def tree(self) -> ast.Module:
+        """The parsed file; empty if it cannot be parsed."""
         try:
-            tree = ast.parse("\n".join(self.lines))
+            return ast.parse("\n".join(self.lines))
         except (SyntaxError, ValueError):
-            return {}
+            return ast.Module([], [])
+
+    @cached_property
+    def _statements(self) -> dict[int, Statement]:
         by_line: dict[int, Statement] = {}
         # Outer statements come first in the walk: inner ones then take over their own lines.
-        for node in ast.walk(tree):
+        for node in ast.walk(self.tree):
             if isinstance(node, ast.stmt):
                 statement = _statement(node)
                 for line in range(statement.first_line, statement.last_line + 1):
@@ -84,24 +105,16 @@ class SourceFile:
     @cached_property
     def imported(self) -> dict[str, tuple[str, str]]:
         """By name, the module that it is imported from, as written, and its name there."""
-        try:
-            tree = ast.parse("\n".join(self.lines))
-        except (SyntaxError, ValueError):
-            return {}
-        nodes = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+        nodes = [node for node in ast.walk(self.tree) if isinstance(node, ast.ImportFrom)]
         return {one.asname or one.name: (node.module or "", one.name) for node in nodes for one in node.names}
 
     @cached_property
     def definitions(self) -> dict[str, list[int]]:
         """Lines that assign to a name outside functions, or to an attribute of self anywhere."""
         lines: dict[str, list[int]] = {}
-        try:
-            tree = ast.parse("\n".join(self.lines))
-        except (SyntaxError, ValueError):
-            return lines
         outside = [
             inner
-            for node in tree.body
+            for node in self.tree.body
             for inner in ([node, *node.body] if isinstance(node, ast.ClassDef) else [node])
             if not isinstance(inner, ast.FunctionDef | ast.ClassDef)
         ]
@@ -205,38 +218,3 @@ def _note(part: ast.AST, reads: set[str], writes: set[str], calls: list[str]) ->
                 reads.add(target.id)
             elif isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
                 reads.add(f"{target.value.id}.{target.attr}")
-
-
-class LineMap:
-    """The corresponding lines of two versions of a file.
-
-    Attributes:
-        edited: lines of the second file whose text differs in the first.
-    """
-
-    def __init__(self, first: SourceFile, second: SourceFile) -> None:
-        self.edited: set[int] = set()
-        self._to_first: dict[int, int] = {}
-        self.same = first.lines == second.lines
-        if not self.same:
-            for second_line, first_line, is_edited in _pairs(first.lines, second.lines):
-                self._to_first[second_line] = first_line
-                if is_edited:
-                    self.edited.add(second_line)
-
-    def to_first(self, line: int) -> int:
-        """The corresponding line in the first file; a negative number if there is none."""
-        return line if self.same else self._to_first.get(line, -line)
-
-    def has_first(self, first_line: int) -> bool:
-        """Return True if a line of the first file has a corresponding line in the second."""
-        return self.same or first_line in self._to_first.values()
-
-
-def _pairs(first: list[str], second: list[str]) -> Iterator[tuple[int, int, bool]]:
-    matcher = difflib.SequenceMatcher(
-        None, [line.strip() for line in first], [line.strip() for line in second], autojunk=False
-    )
-    for tag, start, end, other_start, other_end in matcher.get_opcodes():
-        for offset in range(min(end - start, other_end - other_start)):
-            yield other_start + offset + 1, start + offset + 1, tag != "equal"

@@ -18,7 +18,8 @@ from replayer.diagnose.explain.align import Alignment
 from replayer.diagnose.explain.answer.catching_lines import cause_of_depth
 from replayer.diagnose.explain.find_cause import find_cause
 from replayer.diagnose.explain.foreign.foreign_calls import is_compiled
-from replayer.diagnose.explain.source_lines import LineMap, SourceFile
+from replayer.diagnose.explain.line_pairs.line_map import LineMap
+from replayer.diagnose.explain.source_lines import SourceFile
 from replayer.diagnose.explain.step_trace import StepTrace
 from replayer.diagnose.explain.trace_step import STACK_DEPTH, TracedStep, trace_step
 from replayer.diagnose.explain.value_hash import Digester

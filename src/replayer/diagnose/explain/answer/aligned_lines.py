@@ -136,7 +136,9 @@ class AlignedLines:
         pair, statements = self._items[item], [self._statement(item)]
         if pair.first is not None and pair.second is not None:
             other = self._alignment.second.records[pair.second]
-            statements.append(self._alignment.source(other.path).statement(other.line))
+            renames = self._alignment.line_maps[other.module].renames(other.function)
+            own = self._alignment.source(other.path).statement(other.line)
+            statements.append(own and own.renamed(renames))
         return [statement for statement in statements if statement is not None]
 
     def _place(self, item: int) -> SourceLocation:
