@@ -42,6 +42,7 @@ def explanation_facts(path: Location, explanation: Explanation) -> dict[str, Any
         "settings": [attrs.asdict(one) for one in explanation.settings],
         "not_given_back": [attrs.asdict(one) for one in explanation.not_given_back],
         "given": explanation.given.to_plain() if explanation.given is not None else None,
+        "functions": attrs.asdict(explanation.functions) if explanation.functions is not None else None,
         "code": attrs.asdict(explanation.code) if explanation.code is not None else None,
         "between_steps": attrs.asdict(explanation.between) if explanation.between is not None else None,
         "tested": [attrs.asdict(tested) for tested in explanation.tested],

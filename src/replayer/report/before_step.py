@@ -10,12 +10,13 @@ _SHOWN = 4
 _EMPTIED = "empty in A as in a new process, A"
 _WITH = "put into B as A has it, B"
 _REFUTED = "; the cause is not known: what could be put into B of that"
+_NO_EFFECT = "; the cause is not known: the function as A has it, put into B alone, has no effect"
 LOAD = "load() does not give back what save() saved"
 
 
 def before_step_lines(explanation: Explanation) -> list[str]:
     """The test of hidden state; names that led to one object or to two, what load() did not give back, and settings."""
-    lines = [*_given_lines(explanation), *_load_lines(explanation.not_given_back)]
+    lines = [*_function_lines(explanation), *_given_lines(explanation), *_load_lines(explanation.not_given_back)]
     if explanation.identities:
         lines += ["  before the step:", *_some([f"    {one}" for one in explanation.identities])]
     for one in explanation.settings:
@@ -26,6 +27,18 @@ def before_step_lines(explanation: Explanation) -> list[str]:
         }
         lines += [f"  before the step: {plain_text(str(one))}", f"    tested: {found[one.proved]}"]
     return lines
+
+
+def _function_lines(explanation: Explanation) -> list[str]:
+    """The functions of A's version of the code that B was given."""
+    functions = explanation.functions
+    if functions is None or not functions.names:
+        return []
+    taken = [plain_text(one) for one in functions.names if one not in functions.removed]
+    parts = [f"with {' and '.join(taken)} of A"] if taken else []
+    parts += [f"without {' and '.join(map(plain_text, functions.removed))}"] if functions.removed else []
+    alone = "alone" if len(functions.names) == 1 else "together, and with none of them alone"
+    return [f"  tested: {' and '.join(parts)} {alone}, B {_end_of(explanation, 0)}"]
 
 
 def _given_lines(explanation: Explanation) -> list[str]:
@@ -69,6 +82,8 @@ def _end_of(explanation: Explanation, side: int) -> str:
 
 def refuted_text(explanation: Explanation) -> str:
     """What the test of the hidden state that a line reads left open; empty if it left nothing open."""
+    if explanation.is_unproved:
+        return _NO_EFFECT
     if not explanation.is_refuted or explanation.given is None:
         return ""
     return (

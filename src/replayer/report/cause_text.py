@@ -40,6 +40,10 @@ def cause_text(cause: Cause) -> str:
             return "only one version of the code has this line at this place"
         case "edited":
             return "the two versions of the code differ in this line"
+        case "function" if cause.other_place is None:
+            return "only one version of the code has this function"
+        case "function":
+            return "the two versions of the code differ in this function"
         case "load":
             return LOAD if cause.read_at is not None else f"{LOAD}; this line reads it"
         case "outside" if cause.loaded_at is not None:

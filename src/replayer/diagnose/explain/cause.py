@@ -70,6 +70,7 @@ class Cause:
             "split" (load() made two objects of one there; where they are joined again, the step gives the same state),
             "joined" (load() made one object of two there; where they are two again, the step gives the same state),
             "shared" (names shared an object or memory before the step in one of the two alone; as in A, B gives the state of A),
+            "function" (the versions of the code differ in this function, and with that of A, B gives the state of A),
             "line" (it gave different values, and of those that it reads none was seen to differ) or "unseen" (as "line",
             but what it reads was not all seen, or it calls nothing that could give other values: the cause is before it).
         place: of the line; of a "load", of the line of load() if that is known, else of the line that reads it; of an "edited"
@@ -83,6 +84,7 @@ class Cause:
         read_at: of a "load", "inexact" or "edited" whose place is elsewhere: the line of the step that reads it.
         loaded_at: of what is "outside": the line of load() that gave B its value; None if load() gave it none.
         saved_at: of what is "outside": the line of save() that reads it; None if none was seen to.
+        defined_at: of an "edited" line that reads what differed before the step: the edited lines that give that its value.
         is_of_branches: True if the value differs only after the branches that the two take after a line that reads what
             differs, and is not one of the line.
         is_of_load: True if the line of a "split", "joined" or "shared" is one of load(); else the two diverge there.
@@ -101,6 +103,7 @@ class Cause:
     read_at: SourceLocation | None = None
     loaded_at: SourceLocation | None = None
     saved_at: SourceLocation | None = None
+    defined_at: tuple[SourceLocation, SourceLocation] | None = None
     is_of_branches: bool = False
     is_of_load: bool = False
 

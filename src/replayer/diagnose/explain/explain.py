@@ -55,6 +55,7 @@ from replayer.diagnose.explain.variants import (
     VariantRunner,
     traced_present,
 )
+from replayer.diagnose.explain.versions.tested_functions import with_tested_functions
 from replayer.tape.noted_outside import noted_outside
 from replayer.tape.tape import Tape
 from replayer.timeline.verify import VerificationReport, verify_tape
@@ -226,14 +227,13 @@ class _Case:
         if pair is not None:
             explained = explained_pair(tick, recorded_hash, outcomes, pair, notes)
             explained = attrs.evolve(explained, settings=self._settings(pair, tick, before))
-            explained = with_joined(
-                explained, lambda one, starts: self._run_if_possible(one, tick, before, starts, pair)
-            )
+            run = partial(self._run_if_possible, tick=tick, before=before, earlier=pair)
+            explained = with_tested_functions(with_joined(explained, run), run)
             explained = with_given(explained, before, self.runner.give)
             explained = attrs.evolve(explained, differs_by=self._differs_by(explained, pair, before))
             if explained.replaced is None and explained.differs_by is None:
                 recorded = tape.meta.get("environment") or {}
-                explained = with_deciding_variables(explained, recorded, partial(self._again, tick, before, pair))
+                explained = with_deciding_variables(explained, recorded, run)
             return attrs.evolve(explained, depends_on=self._depends_on(explained, before))
         if finding is None and all(one.step is None for one in outcomes):
             raise VariantFailedError(f"tick {tick:,}: no variant reached the step: {'; '.join(notes)}")
@@ -256,7 +256,7 @@ class _Case:
             return None
         label = f"now, with {', '.join(one.name for one in own)} of this process"
         variant = attrs.evolve(self.now, label=label, settings={one.name: one.second for one in own})
-        outcomes = [*outcomes, *self._run_if_possible([variant], tick, before)]
+        outcomes = [*outcomes, *self._run_if_possible([variant], tick=tick, before=before)]
         pair = choose_pair(outcomes, explanation.recorded_hash)
         if pair is None:
             return None
@@ -280,9 +280,10 @@ class _Case:
     def _run_if_possible(
         self,
         variants: Sequence[Variant],
+        starts: Sequence[int | None] = (None,),
+        *,
         tick: int,
         before: Snapshot,
-        starts: Sequence[int | None] = (None,),
         earlier: Sequence[VariantOutcome] = (),
     ) -> list[VariantOutcome]:
         """Run variants; if one of them cannot be run, each for itself, with the reason of those that cannot."""
@@ -291,13 +292,9 @@ class _Case:
         except VariantFailedError as error:
             if len(variants) == 1:
                 return [VariantOutcome(variants[0], None, str(error).removeprefix(f"{variants[0].label}: "))]
-            alone = [self._run_if_possible([one], tick, before, starts, earlier) for one in variants]
+            run = partial(self._run_if_possible, starts=starts, tick=tick, before=before, earlier=earlier)
+            alone = [run([one]) for one in variants]
             return [outcome for outcomes in alone for outcome in outcomes]
-
-    def _again(
-        self, tick: int, before: Snapshot, earlier: Sequence[VariantOutcome], variants: Sequence[Variant]
-    ) -> list[VariantOutcome]:
-        return self._run_if_possible(variants, tick, before, earlier=earlier)
 
     def _find_pair(
         self, tick: int, before: Snapshot, recorded_hash: int
@@ -315,7 +312,7 @@ class _Case:
     def _settings(
         self, pair: tuple[VariantOutcome, VariantOutcome], tick: int, before: Snapshot
     ) -> list[DifferingSetting]:
-        return settings_tested(pair, lambda one, starts: self._run_if_possible(one, tick, before, starts, pair))
+        return settings_tested(pair, partial(self._run_if_possible, tick=tick, before=before, earlier=pair))
 
     def _differs_by(
         self, explained: Explanation, pair: tuple[VariantOutcome, VariantOutcome], before: Snapshot
@@ -325,16 +322,14 @@ class _Case:
         if self.asked or is_named or present is None or present.step is None or tick is None:
             return None
 
-        def run(variants: Sequence[Variant], starts: Sequence[int | None]) -> list[VariantOutcome]:
-            return self._run_if_possible(variants, tick, before, starts)
-
+        run = partial(self._run_if_possible, tick=tick, before=before)
         return differing_reads(explained.cause, pair, present.step.reads, run)
 
     def _raises_by(self, explanation: Explanation, before: Snapshot) -> str | None:
         present, tick = traced_present(explanation.variants), explanation.tick
         if self.asked or present is None or tick is None:
             return None
-        return raising_reads(present, lambda variants, starts: self._run_if_possible(variants, tick, before, starts))
+        return raising_reads(present, partial(self._run_if_possible, tick=tick, before=before))
 
     def _depends_on(self, explained: Explanation, before: Snapshot) -> str | None:
         """The kind of reads on which the state depends, if neither a line nor a variant tells the cause."""
@@ -343,7 +338,7 @@ class _Case:
         is_told = explained.cause is not None and explained.cause.kind not in ("unseen", "line", "branch")
         if self.asked or is_known or (is_told and not explained.is_refuted) or present is None or tick is None:
             return None
-        return dependent_reads(present, lambda variants, starts: self._run_if_possible(variants, tick, before, starts))
+        return dependent_reads(present, partial(self._run_if_possible, tick=tick, before=before))
 
     def _find_recorded(
         self,
@@ -384,13 +379,18 @@ class _Case:
                 attrs.evolve(variant, environment={**self.now.environment, **variant.environment})
                 for variant in variants[first : first + AT_A_TIME]
             ]
-            outcomes += self._run_if_possible(batch, tick, before, earlier=[*earlier, *outcomes])
+            outcomes += self._run_if_possible(batch, tick=tick, before=before, earlier=[*earlier, *outcomes])
             recorded = [outcome for outcome in outcomes if outcome.result == (recorded_hash, None)]
             outcomes = [outcome for outcome in outcomes if outcome.result != (recorded_hash, None)]
             runs = RUNS if len({outcome.result for outcome in earlier}) == 1 else UNSURE_RUNS
             if (
                 recorded
-                and (found := repeated(recorded[0], runs, partial(self._again, tick, before, recorded))) is not None
+                and (
+                    found := repeated(
+                        recorded[0], runs, partial(self._run_if_possible, tick=tick, before=before, earlier=recorded)
+                    )
+                )
+                is not None
             ):
                 return [*outcomes, found]
         return outcomes

@@ -285,7 +285,8 @@ class _BackwardSearch(ReadNames):
         place, other = self._place(item), self._other_place(item)
         operation = self._operation(item)
         only = self._only_in_one(item) if origin.kind == DIVERGED else None
-        kind, read_at = "line", None
+        kind, read_at, record = "line", None, self._record(item)
+        defined = edited_definition(self._alignment, record.module, record.function, outside)
         # One of the two may have more lines to run before the statement is over, such as those of a call.
         settled, orders = self._alignment.next_pair(item), self._orders(name, item)
         is_known = settled < len(self._items) or not (self._alignment.first.limited or self._alignment.second.limited)
@@ -299,10 +300,8 @@ class _BackwardSearch(ReadNames):
             place, other = only or (place, other)
         elif outside:
             kind = "outside" if self._is_one_version() else "version"
-            record = self._record(item)
-            edited = edited_definition(self._alignment, record.module, record.function, outside)
-            if edited is not None:
-                kind, read_at, (place, other) = "edited", place, edited
+            if defined is not None:
+                kind, read_at, (place, other), defined = "edited", place, defined, None
         elif origin.kind == DIVERGED:
             kind = "branch"
         elif orders:
@@ -322,6 +321,7 @@ class _BackwardSearch(ReadNames):
             orders if kind == "order" else [],
             read_at,
             saved_at=self._saved_at(outside) if kind == "outside" else None,
+            defined_at=defined,
             is_of_branches=kind in ("outside", "version") and not self._is_one_statement(item, settled),
         )
 

@@ -39,6 +39,7 @@ from replayer.diagnose.explain.values.layouts import ORDERS, put_in_order
 from replayer.diagnose.explain.values.loaded_lines import loaded_values
 from replayer.diagnose.explain.values.process_settings import set_process_settings
 from replayer.diagnose.explain.values.reloaded import not_given_back
+from replayer.diagnose.explain.versions.taken_functions import NotTakenError, take_functions
 from replayer.playback.cursor import Cursor, MismatchError
 from replayer.playback.make_simulation import import_adapters, make_simulation
 from replayer.tape.tape import Tape
@@ -259,7 +260,7 @@ class _Everything(set[Result]):
 
 def _known(job: dict[str, Any]) -> set[Result]:
     """The results of variants that were traced."""
-    if job.get("stands_in"):
+    if job.get("stands_in") or job["taken"]:
         return _Everything()
     return {(state_hash, raised) for state_hash, raised in job["known"]}
 
@@ -288,12 +289,16 @@ def _prepared(tape: Tape, load: Load, job: dict[str, Any], start: int | None) ->
         raise _NotReachedError(" ".join(str(error).split())) from error
     if cursor.state.hash() != before.hash():
         raise _NotReachedError(f"its state at tick {tick - 1:,} is not the recorded one")
-    _change(cursor.simulation, job)
+    try:
+        _change(cursor.simulation, job)
+    except NotTakenError as error:
+        raise _NotReachedError from error
     return cursor
 
 
 def _change(simulation: Simulation, job: dict[str, Any]) -> None:
     """Make the changes of the variant that is tested, before the step."""
+    take_functions(job["taken"])
     set_process_settings(job["settings"])
     if any(name in ORDERS for name in job["settings"]):
         put_in_order(simulation, job["settings"])

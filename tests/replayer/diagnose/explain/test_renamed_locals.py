@@ -75,3 +75,103 @@ def test_the_line_with_other_values_is_named_beside_renamed_variables(
     assert cause["kind"] == "edited"
     assert line in cause["other"]["text"]
     assert "absent" not in str(cause["value"])
+
+
+ADDED = """
+
+class Muffle(Kiln):
+{gain}
+"""
+OVERRIDE = """    def gain(self):
+        added = super().gain()
+        return added * 1.5 if self.hour > 3 else added"""
+WRAPPED = "return min(self.whole(), 0.375 if self.hour > 3 else 1.0)\n\n    def whole(self):\n        "
+DECORATOR = """
+def halved(method):
+    def inner(*arguments):
+        return method(*arguments) / (2 if arguments[0].hour > 3 else 1)
+    return inner
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("new", "names", "removed", "line"),
+    [
+        (
+            KILN.format(gain=RENAMED.split(" * (2", maxsplit=1)[0]) + ADDED.format(gain=OVERRIDE),
+            "Muffle.gain",
+            True,
+            "def gain",
+        ),
+        (
+            KILN.format(gain=WRAPPED + OLD.replace("need", "lack")) + ADDED.format(gain="    pass"),
+            "Kiln.gain",
+            False,
+            "",
+        ),
+        (
+            DECORATOR
+            + KILN.format(gain=OLD.replace("need", "lack")).replace("    def gain", "    @halved\n    def gain")
+            + ADDED.format(gain="    pass"),
+            "Kiln.gain",
+            False,
+            "@halved",
+        ),
+    ],
+    ids=["an override was added", "a wrapper was added", "a decorator was added"],
+)
+def test_a_function_that_was_added_is_named_if_the_step_needs_it(
+    capsys: pytest.CaptureFixture[str], new: str, names: str, *, removed: bool, line: str
+) -> None:
+    """By a test: B as it is but for that function gives the state of A; the variables with new names do nothing."""
+    new = new.replace(
+        "share = (0.5 if left > 8.0 else 0.25)", "share = 0.5 if left > 8.0 else 0.25\n        return share"
+    )
+    found = explained(capsys, "Muffle", KILN.format(gain=OLD) + ADDED.format(gain="    pass"), new)
+    assert found["functions"] == {"names": [names], "removed": [names] * removed, "has_effect": True}
+    assert line in found["cause"]["other"]["text"] if found["cause"]["other"] else line in found["cause"]["text"]
+    assert "absent" not in str(found["cause"])
+    run(replayer.commands.main.main, "explain run.tape --sim kiln:Muffle --code old --tick 4")
+    how = f"without {names}" if removed else f"with {names} of A"
+    assert f"tested: {how} alone, B gives the state of A" in capsys.readouterr().out
+
+
+def test_functions_that_do_it_only_together(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each of two was changed for a part of the difference; a third one was changed for nothing."""
+    old = KILN.format(
+        gain="return self.first() + self.second()\n\n    def first(self):\n        return 1.0\n\n"
+        "    def second(self):\n        return 2.0"
+    )
+    new = old.replace("return 1.0", "return 1.0 + (self.hour > 3)").replace(
+        "return 2.0", "return 2.0 + (self.hour > 3)"
+    )
+    found = explained(capsys, "Kiln", old, new.replace("self.hour += 1", "self.hour = self.hour + 1"))
+    assert found["functions"]["names"] == ["Kiln.first", "Kiln.second"]
+
+
+@pytest.mark.parametrize("value", ["0.75", "float(str(0.5 + 0.25))"])
+def test_a_value_of_a_class_is_no_matter_of_functions(capsys: pytest.CaptureFixture[str], value: str) -> None:
+    """The line that reads it was edited for nothing, as the test of its function shows: the line with the value is named."""
+    old = KILN.format(gain="share = self.share\n        return share").replace(
+        "class Kiln:", "class Kiln:\n    share = 0.5\n"
+    )
+    new = old.replace("share = 0.5", f"share = {value}").replace("share = self.share", "share = 1.0 * self.share")
+    found = explained(capsys, "Kiln", old, new)
+    assert found["functions"]["names"] == []
+    assert (found["cause"]["text"], found["cause"]["read_at"]["text"]) == ("share = 0.5", "share = self.share")
+
+
+def test_an_edited_line_without_an_effect_is_not_called_the_cause(capsys: pytest.CaptureFixture[str]) -> None:
+    """What differs is a table that no line of the step defines in one place; the line that reads it is told as a first difference."""
+    old = KILN.format(gain="share = SHARES.get(1)\n        return share") + "\n\nSHARES = {}\nSHARES[1] = 0.5\n"
+    new = old.replace("SHARES[1] = 0.5", "SHARES[1] = 0.75").replace("share = SHARES", "share = 1.0 * SHARES")
+    found = explained(capsys, "Kiln", old, new)
+    assert found["functions"] == {"names": [], "removed": [], "has_effect": False}
+    assert run(replayer.commands.main.main, "explain run.tape --sim kiln:Kiln --code old --tick 1") == 1
+    printed = capsys.readouterr().out
+    assert (
+        "first difference: the two versions of the code differ in this line; the cause is not known: the function"
+        in printed
+    )
+    assert "cause: the" not in printed.replace("difference: the", "")

@@ -12,7 +12,7 @@ from replayer.desync.outside_comparison import ReadComparison
 from replayer.desync.state_diff import FieldDifference
 from replayer.desync.ulps import DifferingElements
 from replayer.diagnose.explain.cause import Cause, SourceLocation
-from replayer.diagnose.explain.values.given_values import GivenValues
+from replayer.diagnose.explain.values.given_values import GivenFunctions, GivenValues
 from replayer.diagnose.explain.values.identities import DifferingIdentity
 from replayer.diagnose.explain.values.process_settings import DifferingSetting
 from replayer.diagnose.explain.values.reloaded import NotGivenBack
@@ -83,6 +83,7 @@ class Explanation:
         variables: environment variables with which alone the step gives the recorded state; None without.
         given: the test of values outside the state, of which those of A were put into B; None if it was not made.
         set_by_load: the lines of load() that set the values that were proved by that test.
+        functions: the test of functions of A's version of the code in B; None if it was not made.
         is_only_here: True if the tick differs when it is verified in this process, and on no variant.
         tested: further causes that were tested because no line is known to be the cause; see diagnose/investigation.
     """
@@ -111,6 +112,7 @@ class Explanation:
     variables: DecidingVariables | None = None
     given: GivenValues | None = None
     set_by_load: list[SourceLocation] = attrs.field(factory=list)
+    functions: GivenFunctions | None = None
     is_only_here: bool = False
     tested: list[TestedCause] = attrs.field(factory=list)
 
@@ -130,6 +132,11 @@ class Explanation:
             and self.given.why_not is None
             and not self.given.proved
         )
+
+    @property
+    def is_unproved(self) -> bool:
+        """True if the line is of a function that leaves B as it was if it is taken from A's version of the code."""
+        return self.functions is not None and not self.functions.names and not self.functions.has_effect
 
     @property
     def agrees(self) -> bool:

@@ -60,3 +60,18 @@ class GivenValues:
         """Decode the plain data of to_plain."""
         values = {name: tuple(GivenValue(**one) for one in plain[name]) for name in ("proved", "without_effect")}
         return cls(**plain | values)
+
+
+@attrs.frozen
+class GivenFunctions:
+    """What a test of functions showed, which B got from A's version of the code.
+
+    Attributes:
+        names: of those with which B gives the state of A: one alone, or some together; empty if none do.
+        removed: those of them that A does not have: B ran without them.
+        has_effect: False if the first one that was tested, that of the line, alone leaves B as it was.
+    """
+
+    names: tuple[str, ...]
+    removed: tuple[str, ...] = ()
+    has_effect: bool = True

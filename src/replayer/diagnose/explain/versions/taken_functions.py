@@ -1,0 +1,133 @@
+"""Functions of another version of the code, put in place of those of this process, to test which one makes a difference."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import copy
+import sys
+from collections.abc import Iterable, Sequence
+from types import FunctionType, ModuleType
+from typing import Any
+
+from recorder.ambient.roots import content_of
+from replayer.diagnose.explain.line_pairs.source_functions import FunctionNode, functions_of, names_in
+from replayer.diagnose.explain.source_lines import SourceFile
+
+_MAKE = "_make_function"
+_WRAPPERS = (staticmethod, classmethod)
+
+
+class NotTakenError(Exception):
+    """A function cannot be taken from the other version: nothing is said of it then."""
+
+
+def take_functions(taken: Iterable[Sequence[str]]) -> None:
+    """Take functions from other files: module, qualified name and file of each; with no file, the function is removed.
+
+    Raises NotTakenError.
+    """
+    for module_name, name, path in taken:
+        module = sys.modules.get(module_name)
+        if module is None:
+            raise NotTakenError
+        holder: Any = module
+        *classes, key = name.split(".")
+        for one in classes:
+            holder = vars(holder).get(one)
+            if not isinstance(holder, type):
+                raise NotTakenError
+        if not path:
+            if key not in vars(holder):
+                raise NotTakenError
+            delattr(holder, key)
+            continue
+        _put(holder, key, name, _made(module, holder, name, path))
+
+
+def _put(holder: Any, key: str, name: str, made: Any) -> None:
+    """Put a function in place: in the object that is there, if other names may lead to it."""
+    old = vars(holder).get(key)
+    inner = [one.__func__ if isinstance(one, _WRAPPERS) else one for one in (old, made)]
+    if type(old) is type(made) and all(isinstance(one, FunctionType) for one in inner):
+        own, new = inner
+        is_plain = own.__code__.co_qualname == name and new.__code__.co_name == name.rpartition(".")[2]
+        if is_plain and own.__code__.co_freevars == new.__code__.co_freevars:
+            own.__code__, own.__defaults__, own.__kwdefaults__ = new.__code__, new.__defaults__, new.__kwdefaults__
+            return
+    setattr(holder, key, made)
+    if isinstance(holder, ModuleType) and old is not None:
+        for one in list(sys.modules.values()):  # Those that imported it by its name.
+            content = content_of(one) or {}
+            content.update({other: made for other, value in content.items() if value is old})
+
+
+def _made(module: ModuleType, holder: Any, name: str, path: str) -> Any:
+    """The function of a file as it is with the globals of a module."""
+    tree = SourceFile(path).tree
+    node = functions_of(tree).get(name)
+    if node is None:
+        raise NotTakenError
+    if isinstance(holder, type) and any(_is_private(one) for one in _attributes_and_names(node)):
+        raise NotTakenError  # It stands for another one in each class.
+    plain = _without_annotations(node)
+    _add_missing(module, tree, plain)
+    arguments = ast.arguments([], [ast.arg("__class__")], None, [], [], None, [])
+    value = ast.Name(plain.name, ast.Load())
+    maker = ast.FunctionDef(_MAKE, arguments, [plain, ast.Return(value)], [], None, None)
+    program = ast.fix_missing_locations(ast.Module([maker], []))
+    names: dict[str, Any] = {}
+    exec(compile(program, path, "exec", dont_inherit=True), vars(module), names)  # noqa: S102 - the user's own code
+    try:
+        made = names[_MAKE](holder if isinstance(holder, type) else None)
+    except Exception as error:  # Whatever a decorator or the value of a default raises.
+        raise NotTakenError from error
+    if isinstance(made, FunctionType):
+        made.__qualname__ = name
+    return made
+
+
+def _add_missing(module: ModuleType, tree: ast.Module, node: FunctionNode) -> None:
+    """Define what the function names and the module does not have, as the other version does."""
+    missing = names_in(node) - vars(module).keys() - vars(builtins).keys()
+    for statement in tree.body:
+        if _defined_by(statement) & missing:
+            program = ast.Module([copy.deepcopy(statement)], [])
+            try:
+                exec(compile(program, "<missing>", "exec", dont_inherit=True), vars(module))  # noqa: S102 - see above
+            except Exception as error:
+                raise NotTakenError from error
+
+
+def _defined_by(statement: ast.stmt) -> set[str]:
+    match statement:
+        case ast.Import(names=names) | ast.ImportFrom(names=names):
+            return {(one.asname or one.name).partition(".")[0] for one in names}
+        case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+            return {name}
+        case ast.Assign(targets=targets):
+            return {one.id for target in targets for one in ast.walk(target) if isinstance(one, ast.Name)}
+        case ast.AnnAssign(target=ast.Name(id=name)):
+            return {name}
+    return set()
+
+
+def _without_annotations(node: FunctionNode) -> FunctionNode:
+    """A copy of a function without annotations, which may name what is not there."""
+    plain = copy.deepcopy(node)
+    plain.returns = None
+    for part in ast.walk(plain.args):
+        if isinstance(part, ast.arg):
+            part.annotation = None
+    return plain
+
+
+def _attributes_and_names(node: FunctionNode) -> Iterable[str]:
+    for part in ast.walk(node):
+        match part:
+            case ast.Attribute(attr=name) | ast.Name(id=name) | ast.arg(arg=name):
+                yield name
+
+
+def _is_private(name: str) -> bool:
+    return name.startswith("__") and not name.endswith("__")
