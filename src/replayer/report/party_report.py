@@ -21,6 +21,7 @@ from replayer.diagnose.parties.party import Party
 from replayer.diagnose.parties.party_explanation import FactorTest, PartyExplanation
 from replayer.diagnose.parties.tape_seeds import TriedSeeds
 from replayer.diagnose.parties.unnoted_reads import FoundVariable
+from replayer.report.cause_text import cause_text
 
 LABELS = ("A", "B")
 _FIELDS_SHOWN = 6
@@ -279,14 +280,11 @@ def _kind_text(cause: Cause) -> str:
     match cause.kind:
         case "operation":
             return f"{cause.operation} gives different results from the same inputs"
-        case "edited":
+        case "edited" if cause.other_place is not None:
             return "the two versions of the code differ here"
         case "outside" | "version":
             return "this line reads a value that is not in the state, and that differed before it ran"
-        case "branch":
-            return "the two take different branches after this line"
-    called = f", calling {', '.join(cause.calls)}" if cause.calls else ""
-    return f"the first one that gives different values{called}"
+    return cause_text(cause)
 
 
 def _party_text(explanation: PartyExplanation, number: int) -> str:

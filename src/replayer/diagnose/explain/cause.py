@@ -54,6 +54,12 @@ class DifferingValue:
     parts: list[tuple[str, str, str]] = attrs.field(factory=list)
     path: str = ""
 
+    def told(self, text: str) -> DifferingValue:
+        """The value with a remark behind its name, which the paths of its parts do not have."""
+        name = f"{self.name}, {text}"
+        parts = [(name if path == self.name else path, one, other) for path, one, other in self.parts]
+        return attrs.evolve(self, name=name, parts=parts)
+
 
 @attrs.frozen
 class Cause:

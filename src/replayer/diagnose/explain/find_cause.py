@@ -94,12 +94,15 @@ class _BackwardSearch(ReadNames):
     def _first_use(self, outside: list[str]) -> Cause:
         """The cause at the first line of the path that does more than fetch an object that differs already inside."""
         cause, end = self._cause(*self._way[0], outside), self._way[0][0]
-        for (item, _, origin), further in itertools.pairwise(self._way):
+        for (item, name, origin), further in itertools.pairwise(self._way):
             inner, outer, statement = self._record(further[0]), self._record(item), self._statement(item)
             only_passes = (
                 origin.kind == ARGUMENT and draws_from(cause) and hands_over(cause)
             )  # The one that is called draws.
-            if not (only_fetches(cause) or only_passes) or is_called_by_others(inner, outer, statement):
+            # A branch makes no part of an object, and a line that does not read the object is not about it.
+            is_read = origin.kind != DIVERGED and name in set(self._reads(further[0]))
+            is_fetched = is_read and only_fetches(cause)
+            if not (is_fetched or only_passes) or is_called_by_others(inner, outer, statement):
                 break
             cause, end = self._cause(*further, outside), further[0]
         if draws_from(cause) and cause.place != self._place(self._way[0][0]):
@@ -251,6 +254,11 @@ class _BackwardSearch(ReadNames):
             changed = self._alignment.changed_at(place)
             if changed:
                 return [(changed[0], ValueOrigin("here", place))]
+        for place in range(origin.item if origin.since is None else origin.since + 1, origin.item):
+            for name in self._reads(place):  # It differed before, and a line that ran since then may have used it.
+                where = self._alignment.origin(name, place)
+                if where is not None and where.kind in (HERE, DIVERGED):
+                    return [(name, where)]
         return []
 
     def _returned(self, item: int) -> list[tuple[str, ValueOrigin]]:
@@ -306,6 +314,8 @@ class _BackwardSearch(ReadNames):
             kind = "branch"
         elif orders:
             kind = "order"
+        elif (inner := self._only_below(item)) is not None:
+            kind, place, value = "edited", inner, None
         statement = self._statement(item)
         if kind == "line" and (self._reads_held_objects(item) or not may_make_values(statement)):
             kind = "unseen"
@@ -375,15 +385,17 @@ class _BackwardSearch(ReadNames):
                 return self._value_of(f"the result of {first.name}", one, other)
         return None
 
+    def _only_below(self, item: int) -> SourceLocation | None:
+        """The first line that only one version of the code has, and ran in a call that the item's statement made."""
+        group = self._group(item)
+        for place in range(group[0] + 1, item):
+            found = self._new_line(place)
+            if found is not None:
+                return found
+        return None
+
     def _only_in_one(self, item: int) -> tuple[SourceLocation, SourceLocation | None] | None:
         """The line that only one version of the code has, if the two diverged at it."""
-        for following in self._items[item + 1 : item + 3]:
-            for version, number in (("first", following.first), ("second", following.second)):
-                if number is None or (following.first is not None and following.second is not None):
-                    continue
-                record = (self._alignment.first if version == "first" else self._alignment.second).records[number]
-                lines = self._alignment.line_maps[record.module]
-                is_new = lines.to_first(record.line) < 0 if version == "second" else not lines.has_first(record.line)
-                if is_new:
-                    return self._place_of(record), None
-        return None
+        places = (self._new_line(place) for place in range(item + 1, min(item + 3, len(self._items))))
+        found = next((place for place in places if place is not None), None)
+        return None if found is None else (found, None)

@@ -122,7 +122,7 @@ TRUTHS = {
     "Guild": ("outside", ["self.members"]),
     "Wrap": ("outside", ["self.pixels"]),
     "Default": ("outside", ["kept, which the caller did not pass"]),
-    "Closure": ("outside", ["count, which the caller did not pass"]),
+    "Closure": ("outside", ["count, a variable of the function around it"]),
     "Passed": ("outside", ["self.unsaved"]),
     "Buffers": ("joined", []),
 }

@@ -102,7 +102,7 @@ def halved(method):
             KILN.format(gain=RENAMED.split(" * (2", maxsplit=1)[0]) + ADDED.format(gain=OVERRIDE),
             "Muffle.gain",
             True,
-            "def gain",
+            "added = super()",
         ),
         (
             KILN.format(gain=WRAPPED + OLD.replace("need", "lack")) + ADDED.format(gain="    pass"),

@@ -9,6 +9,7 @@ import attrs
 
 from replayer.diagnose.explain.align import Alignment, Item
 from replayer.diagnose.explain.answer.differing_value import differing_value
+from replayer.diagnose.explain.answer.not_passed import variable_text
 from replayer.diagnose.explain.answer.shown_names import shown_name
 from replayer.diagnose.explain.cause import DifferingValue, SourceLocation, is_save
 from replayer.diagnose.explain.source_lines import Statement
@@ -67,6 +68,18 @@ class AlignedLines:
                     return False
         return True
 
+    def _new_line(self, place: int) -> SourceLocation | None:
+        """The line of an item that one of the two alone ran, if only its version of the code has that line."""
+        pair = self._items[place]
+        for variant, number in enumerate((pair.first, pair.second)):
+            if number is None or (pair.first is not None and pair.second is not None):
+                continue
+            record = (self._alignment.first, self._alignment.second)[variant].records[number]
+            lines = self._alignment.line_maps[record.module]
+            if lines.to_first(record.line) < 0 if variant else not lines.has_first(record.line):
+                return self._place_of(record)
+        return None
+
     def _other_place(self, item: int) -> SourceLocation | None:
         """The line of the second version, if it differs from that of the first."""
         pair = self._items[item]
@@ -92,14 +105,24 @@ class AlignedLines:
     def _outside_value(self, name: str, item: int) -> DifferingValue | None:
         """Hidden state as it was first read; as it was before an item ran, if it did not differ at the first reading."""
         shown = self._shown(name, item)
-        if name[0] == "f":  # An argument of the function, or of one around it.
-            shown = f"{shown}, which the caller did not pass"
         first, second = (self._alignment.first_digest(name, variant, item) for variant in (0, 1))
         traces = ((self._alignment.first, first), (self._alignment.second, second))
         if first != second and all(digest is None or digest in trace.texts for trace, digest in traces):
-            return attrs.evolve(self._value_of(shown, first, second), path=self._path_of(name))
-        value = self._value(name, item - 1)
-        return None if value is None else attrs.evolve(value, path=self._path_of(name))
+            value: DifferingValue | None = self._value_of(shown, first, second)
+        else:
+            value = self._value(name, item - 1)
+        if value is None:
+            return None
+        text = self._variable_text(name) if name[0] == "f" else ""
+        placed = attrs.evolve(value, path=self._path_of(name))
+        return placed.told(text) if text else placed
+
+    def _variable_text(self, name: str) -> str:
+        """How a function has a variable that it has from its beginning, or one around it."""
+        prefix, _, variable = name.partition(":")
+        records = self._alignment.first.records
+        record = next((one for one in records if one.frame == int(prefix[1:])), None)
+        return "" if record is None else variable_text(self._alignment.source(record.path), records, record, variable)
 
     def _path_of(self, name: str) -> str:
         """The path from the simulation to an attribute of an object that had a name before the step; empty if it had none."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 
+from replayer.diagnose.explain.line_pairs.source_functions import local_names
 from replayer.diagnose.explain.source_lines import SourceFile
 from replayer.diagnose.explain.step_trace import Record, is_inner
 
@@ -41,6 +43,35 @@ def is_not_passed(source: SourceFile, record: Record, value: str, call: str) -> 
     called = record.function.split(".")[-2] if is_made else function.name
     own = [one for one in calls if _called_name(one) in (called, function.name)]
     return name in defaults and bool(own) and not any(_may_pass(one, name, positional, is_made=is_made) for one in own)
+
+
+def variable_text(source: SourceFile, records: Sequence[Record], record: Record, name: str) -> str:
+    """How a function has a variable that no line of it gave it; empty if that is not known.
+
+    records: of the trace. record: a line of the function, or of an expression in it with a frame of its own.
+    """
+    while is_inner(record.function) and record.parent >= 0:
+        record = records[record.parent]
+    functions = [
+        node
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.FunctionDef) and node.lineno <= record.line <= (node.end_lineno or record.line)
+    ]
+    if not functions or is_inner(record.function):
+        return ""
+    function = max(functions, key=lambda node: node.lineno)  # The innermost one.
+    arguments = function.args
+    positional = [*arguments.posonlyargs, *arguments.args]
+    with_default = [one.arg for one in positional[len(positional) - len(arguments.defaults) :]]
+    with_default += [
+        one.arg for one, value in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if value is not None
+    ]
+    if name in [one.arg for one in (*positional, *arguments.kwonlyargs)]:
+        if name in with_default:
+            return "which the caller did not pass" if record.parent >= 0 else ""
+        return "an argument of the step" if record.parent < 0 else ""
+    is_free = name not in local_names(function) and len(functions) > 1
+    return "a variable of the function around it" if is_free else ""
 
 
 def _called_name(call: ast.Call) -> str | None:

@@ -125,11 +125,14 @@ def only_fetches(cause: Cause) -> bool:
     if cause.kind not in ("outside", "version") or cause.value is None or not cause.outside:
         return False
     parts = [part for part in cause.value.parts if part[0] != cause.value.name]
-    had = {texts for one in cause.outside for _, *both in one.parts for texts in [tuple(both)]}
+    had = [part for one in cause.outside for part in one.parts]
     if not parts or len(parts) != len(cause.value.parts):
         return False
     is_loop = cause.place.text.startswith("for ") and all(call in _ITERATING for call in cause.calls)
-    return is_loop or all((one, two) in had for _, one, two in parts)
+    ends = [(path.removeprefix(cause.value.name), one, two) for path, one, two in parts]
+    return is_loop or all(
+        any(path.endswith(end) and texts == [one, two] for path, *texts in had) for end, one, two in ends
+    )
 
 
 def is_called_by_others(inner: Record, outer: Record, statement: Statement | None) -> bool:
