@@ -8,8 +8,9 @@ from recorder.ambient.outside.outside_read import VARIABLE
 from recorder.location.tape_location import Location
 from recorder.text import shown_path
 from replayer.desync.code_comparison import names_a_change
-from replayer.desync.outside_comparison import EQUAL
+from replayer.desync.outside_comparison import EQUAL, ReadComparison
 from replayer.diagnose.explain.answer.explanation import Explanation
+from replayer.diagnose.explain.source_lines import SourceFile
 from replayer.report.outside_lines import outside_cause_line
 
 
@@ -27,10 +28,19 @@ def proof_lines(path: Location, explanation: Explanation, sim: str | None) -> li
     options += [
         f"--env {shlex.quote(name)}=VALUE  # with the value that it had when this tick was recorded"
         for name in dict.fromkeys(
-            one.name for one in explanation.outside if one.kind == VARIABLE and one.result != EQUAL
+            one.name
+            for one in explanation.outside
+            # Python itself may read more on behalf of a line, such as the size of the terminal.
+            if one.kind == VARIABLE and one.result != EQUAL and _is_named(one)
         )
         if name not in varied
     ]
     named = f" --sim {shlex.quote(sim)}" if sim is not None else ""
     command = f"replay explain {shlex.quote(shown_path(path))} --tick {explanation.tick}{named}"
     return [f"{'      ' if number else 'next: '}{command} {one}" for number, one in enumerate(options)]
+
+
+def _is_named(read: ReadComparison) -> bool:
+    """Return True if the user's file that read a variable names it, or if that file cannot be read."""
+    lines = SourceFile(read.path).lines
+    return not lines or any(read.name in line for line in lines)

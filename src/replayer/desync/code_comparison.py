@@ -24,6 +24,7 @@ _EQUAL = "compared and equal"
 _CHANGED, _REMOVED = "changed since the recording, or new", "removed since the recording"
 _REPLACED = "replaced while the run was recorded"
 _OTHER_VALUES = "values other than when the recording began, or new"
+_LEFT_OUT = "not compared, since they are no plain values"
 _NOT_TESTED = "not tested whether that makes the difference"
 
 
@@ -64,7 +65,7 @@ def _class_of(simulation: Any) -> str:
 
 
 def _told(found: dict[str, Any], outside: OutsideNote, *, is_known: bool) -> TestedCause:
-    count = 0 if found["values"] else found["compared_values"]
+    count = 0 if found["values"] or found["gone_values"] else found["compared_values"]
     if found["different"]:
         texts = [f"{_CHANGED}: {_names(found['different'])}"]
     elif found["gone"]:
@@ -74,16 +75,20 @@ def _told(found: dict[str, Any], outside: OutsideNote, *, is_known: bool) -> Tes
         texts = [f"{_EQUAL}: {counted(found['compared'], 'function')}{and_values} of the recorded class's modules"]
     if found["values"]:
         texts.append(f"{_OTHER_VALUES}: {_names(found['values'])}")
+    if found["gone_values"]:
+        texts.append(f"{_REMOVED}: {counted(found['gone_values'], 'value')}, of which the tape has no names")
     if outside.replaced:
         texts.append(f"{_REPLACED}: {', '.join(map(_replaced_text, outside.replaced))}")
-    if len(texts) > 1 or found["different"] or found["gone"]:
+    is_changed = len(texts) > 1 or found["different"] or found["gone"]
+    left_out = f"; {_LEFT_OUT}: {_names(found['left_out'])}" if found["left_out"] else ""
+    if is_changed:
         return TestedCause(CODE, "; ".join([*texts, _NOT_TESTED]), suspicious=None)
     if not is_known:
-        text = f"{texts[0]}; whether any was replaced while the run was recorded is not known"
+        text = f"{texts[0]}; whether any was replaced while the run was recorded is not known{left_out}"
         return TestedCause(CODE, text, suspicious=None)
     # The watch of a recording looks at functions and constants again, and not at values, which steps may change.
     when = "when the recording began" + (", and the functions at its keyframes" if count else " and at its keyframes")
-    return TestedCause(CODE, f"{texts[0]}, {when}", suspicious=False)
+    return TestedCause(CODE, f"{texts[0]}, {when}{left_out}", suspicious=None if left_out else False)
 
 
 def _replaced_text(one: ReplacedCode) -> str:
@@ -103,13 +108,16 @@ def code_lines(code: TestedCause | None) -> list[str]:
 
 
 def names_a_change(code: TestedCause | None) -> bool:
-    """Return True if code or values of modules are known to be others than those of the recording. code: of compared_code."""
+    """Return True if code or values of modules are known to be others than those of the recording, or were not compared.
+
+    code: of compared_code.
+    """
     parts = code.found.split("; ") if code is not None and code.cause == CODE else []
-    return any(part.startswith((_CHANGED, _REMOVED, _REPLACED, _OTHER_VALUES)) for part in parts)
+    return any(part.startswith((_CHANGED, _REMOVED, _REPLACED, _OTHER_VALUES, _LEFT_OUT)) for part in parts)
 
 
 def versions_not_tested(code: TestedCause | None) -> str:
     """The versions of which nothing is known. code: the result of compared_code."""
-    if code is not None and code.found.startswith(_EQUAL):
+    if code is not None and code.found.startswith(_EQUAL) and _LEFT_OUT not in code.found:
         return "other versions of libraries"
     return "other versions of the code (--code FOLDER) and of libraries"

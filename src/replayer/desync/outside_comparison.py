@@ -36,11 +36,13 @@ from recorder.ambient.outside.outside_read import (
     ZONE,
     OutsideRead,
     changed_fact,
+    variable_fact,
 )
 from recorder.ambient.outside.process_facts import (
     CPU_FEATURES,
     LOCALE_NAME,
     TIME_ZONE,
+    VARIABLES,
     changed_settings,
     process_facts,
 )
@@ -122,6 +124,8 @@ def compare_reads(note: OutsideNote, reads: Iterable[OutsideRead]) -> list[ReadC
         noted, present = note.fact(read.kind, read.name), read.fact
         if read.kind in _SETTING and note.process is not None:
             noted = (note.process.get(_SETTING[read.kind]),)
+        elif read.kind == VARIABLE and noted is None and note.process is not None and read.name in VARIABLES:
+            noted = (variable_fact(note.process.get(read.name)),)
         elif read.kind == TEXT_HASH:
             present = seed_fact()  # That of the process in which the step was watched was set for this purpose.
         result, found = _compared(read.kind, read.name, noted, present)

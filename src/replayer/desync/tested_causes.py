@@ -290,6 +290,7 @@ def _environment(tape: Tape, reads: list[OutsideRead] | None) -> list[TestedCaus
     parts += [f"compared and equal: {', '.join(equal)}"] if equal else []
     left_out = [_left_out_text(read) for read in compared if read.result in (NOT_COMPARED, NOT_NOTED, LATER)]
     left_out.append("files, clocks, other variables" if reads is None else "what other steps read")
+    left_out.insert(-1, "the arguments of the program (sys.argv)")
     parts.append(f"not compared: {', '.join(left_out)}")
     rest = "; ".join(map(plain_text, parts))
     if found and not (untested or unread):

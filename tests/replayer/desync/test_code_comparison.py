@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import sys
 import types
@@ -18,7 +19,7 @@ from recorder.ambient.outside import loaded_code
 from recorder.ambient.outside.loaded_code import KEY, code_note, compare_code, decode_code_note
 from recorder.ambient.outside.outside_note import KEY as OUTSIDE
 from replayer import Tape
-from replayer.desync.code_comparison import CODE, compared_code, versions_not_tested
+from replayer.desync.code_comparison import CODE, compared_code, names_a_change, versions_not_tested
 from replayer.report.report_text import print_report
 from replayer.timeline.verify import verify_tape
 from sim.scenario.scenario_file import load_scenario
@@ -133,6 +134,7 @@ NOT_TESTED = "not tested whether that makes the difference"
 SECRET = SHOP.replace("half(amount)", "self.secret[0]").replace(
     "class Shop:", "class Box(list):\n    pass\n\n\nSECRET = Box([1])\n\n\nclass Shop:\n    secret = SECRET\n"
 )
+ELSEWHERE = SHOP.replace("half(amount)", "getattr(functools, 'secret_of_a_shop', 1)")
 EQUAL = "compared and equal: 7 functions and 3 values of the recorded class's modules"
 HELP = "rate = 2\n\n\ndef half(x):\n    return x / rate\n"
 Load = Callable[..., types.ModuleType]
@@ -309,12 +311,13 @@ def test_verify_names_what_changed_and_does_not_blame_it(load_shop: Load, tmp_pa
 
 
 def test_the_next_command_takes_the_earlier_code_where_a_change_is_named(
-    load_shop: Load, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    load_shop: Load, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without it explain cannot tell what the change does. Where no code differs, it is not offered."""
-    recorded(load_shop(SECRET), tmp_path / "run.tape")
-    for text, is_offered in ((SECRET.replace("self.days += 1", "self.days += 2"), True), (SECRET, False)):
-        load_shop(text).SECRET[0] = 2
+    recorded(load_shop(ELSEWHERE), tmp_path / "run.tape")
+    monkeypatch.setattr(functools, "secret_of_a_shop", 2, raising=False)
+    for text, is_offered in ((ELSEWHERE.replace("self.days += 1", "self.days += 2"), True), (ELSEWHERE, False)):
+        load_shop(text)
         world = sys.modules[NAME].Shop
         print_report(tmp_path / "run.tape", verify_tape(tmp_path / "run.tape", world), "shop:Shop")
         [line] = [line for line in capsys.readouterr().out.splitlines() if line.startswith("next: ")]
@@ -335,10 +338,11 @@ def test_a_value_that_the_replay_itself_changes_is_no_difference(load_shop: Load
     )
 
 
-def test_equal_code_is_ruled_out(load_shop: Load, tmp_path: Path) -> None:
-    """The difference is of something that is no plain value of a module."""
-    recorded(load_shop(SECRET), tmp_path / "run.tape")
-    load_shop(SECRET).SECRET[0] = 2
+def test_equal_code_is_ruled_out(load_shop: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The difference is of something that no module of the user's has."""
+    recorded(load_shop(ELSEWHERE), tmp_path / "run.tape")
+    load_shop(ELSEWHERE)
+    monkeypatch.setattr(functools, "secret_of_a_shop", 2, raising=False)
     found = said_of_code(tmp_path / "run.tape", sys.modules[NAME].Shop)
     assert (found.suspicious, found.found) == (
         False,
@@ -624,3 +628,33 @@ def test_what_is_no_note_says_nothing(plain: Any) -> None:
     """Of a tape that other software wrote."""
     assert decode_code_note(plain) is None
     assert msgpack.packb(plain)
+
+
+def test_what_functions_name_and_no_digest_tells_is_named(load_shop: Load, tmp_path: Path) -> None:
+    """An object, a closure with a number, a partial call: nothing is ruled out, and the earlier code is asked for."""
+    kept = (
+        "class Bag:\n    def __init__(self, size):\n        self.size = size\n\n\ndef upto(most):\n    def inner(x):\n"
+        "        return min(most, x)\n    return inner\n\n\nimport functools\nBAG = Bag(3)\nupto_five = upto(5)\n"
+        "less = functools.partial(max, 1)\nunread = Bag(4)\n\n\nclass Shop:"
+    )
+    used = SHOP.replace("class Shop:", kept, 1).replace("self.days += 1", "self.days += less(upto_five(BAG.size)) - 2")
+    recorded(load_shop(used), tmp_path / "run.tape")
+    found = said_of_code(tmp_path / "run.tape", load_shop(used.replace("Bag(3)", "Bag(4)")).Shop)
+    assert found.suspicious is None
+    assert "not compared, since they are no plain values: BAG (code_of_a_shop.py:" in found.found
+    assert "upto_five (" in found.found
+    assert "less (" in found.found
+    assert "unread" not in found.found
+    assert names_a_change(found)
+
+
+def test_a_value_that_a_program_set_before_the_recording_is_told_as_removed(load_shop: Load, tmp_path: Path) -> None:
+    """An attribute of a class that stands in no source: the tape has a digest of it, and no name."""
+    module = load_shop()
+    module.Shop.extra = 12
+    recorded(module, tmp_path / "run.tape")
+    module = load_shop()
+    sys.modules[HELPERS].rate = 3  # type: ignore[attr-defined]
+    found = said_of_code(tmp_path / "run.tape", module.Shop)
+    assert found.suspicious is None
+    assert "removed since the recording: 1 value, of which the tape has no names" in found.found

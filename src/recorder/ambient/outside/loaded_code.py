@@ -20,7 +20,7 @@ import xxhash
 
 from recorder.ambient.outside.code_text import assignment_line, function_text, is_constant, value_text
 from recorder.ambient.outside.line_digests import LINE_BYTES, first_edited_line, line_digests
-from recorder.ambient.outside.reached_functions import reached_functions
+from recorder.ambient.outside.reached_functions import is_left_out, names_in_code, reached_functions
 from recorder.ambient.roots import content_of, is_users
 from sim.kernel.class_names import module_of
 from sim.kernel.simulation import subject_of
@@ -114,6 +114,8 @@ class CodeComparison:
         compared_values: how many plain values there are.
         values: those that the note does not have, in the same form.
         gone: how many functions the note has, of which nothing is there now, changed or not.
+        gone_values: the same of plain values.
+        left_out: values that functions name and that cannot be compared, in the same form.
     """
 
     compared: int
@@ -121,6 +123,8 @@ class CodeComparison:
     compared_values: int
     values: list[str]
     gone: int
+    gone_values: int = 0
+    left_out: list[str] = attrs.field(factory=list)
 
 
 def code_note(simulation: Any) -> dict[str, Any]:
@@ -159,15 +163,32 @@ def compare_code(note: CodeNote, simulation: Any) -> CodeComparison | None:
     values = {_digest(one): one for one in named if one.is_value}
     new = [one for digest, one in code.items() if digest not in note.definitions]
     edited = _edited_lines(named, note.lines)
+    left_out = list(dict.fromkeys(_left_out(simulation, [one.content for one in named if not one.is_value])))
+    other_values = [one for digest, one in values.items() if digest not in note.values]
     return CodeComparison(
         compared=sum(not one.is_value for one in named),
         compared_values=sum(one.is_value for one in named),
         different=list(dict.fromkeys(shown(one, edited.get(id(one))) for one in new)),
-        values=list(dict.fromkeys(shown(one) for digest, one in values.items() if digest not in note.values)),
+        values=list(dict.fromkeys(map(shown, other_values))),
+        gone_values=max(0, len(note.values - values.keys()) - len(other_values)),
         gone=max(
             0, len(note.definitions - code.keys()) - len(new)
         ),  # Of what has changed, the digest of before is gone, too.
+        left_out=left_out,
     )
+
+
+def _left_out(simulation: Any, functions: list[types.FunctionType]) -> Iterator[str]:
+    """What the code names and the note has no digest of."""
+    named, found = names_in_code(functions), dict[int, str]()
+    for place in places_of(simulation):
+        value = place.value()
+        if place.key not in named or _is_special(place.key) or value_text(value) is not None:
+            continue
+        line = assignment_line(place.path, place.name) if is_left_out(value) else None
+        if line is not None or (is_left_out(value) and id(value) not in found):  # Where it is made, not imported.
+            found[id(value)] = f"{place.name} ({place.file}{'' if line is None else f':{line}'})"
+    yield from found.values()
 
 
 def _lines_of(named: Iterable[Definition]) -> Iterator[tuple[bytes, bytes]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import functools
 import types
 from collections.abc import Iterable, Iterator
@@ -12,6 +13,14 @@ from recorder.ambient.roots import content_of, kept_by_decorator
 _VISITED_MAX = 2000  # Values behind one name: what a decorator keeps is few, but may lead to a cache of results.
 _PARTIAL = (functools.partial, functools.partialmethod)
 _KEPT_BY_CALLABLES = (types.FunctionType, types.MethodType, functools.partial)
+_PLAIN_MEMBERS = (
+    types.BuiltinFunctionType,
+    types.GetSetDescriptorType,
+    types.MemberDescriptorType,
+    types.MethodDescriptorType,
+    types.WrapperDescriptorType,
+)
+_OF_FUNCTIONS = (types.FunctionType, types.MethodType, staticmethod, classmethod, property, functools.cached_property)
 
 
 def reached_functions(value: Any) -> Iterator[types.FunctionType]:
@@ -64,3 +73,45 @@ def _kept_by_callable(value: Any) -> list[Any]:
     if "__wrapped__" in content:
         return [content["__wrapped__"]]
     return [one for one in list(content.values()) if type(one) in _KEPT_BY_CALLABLES]
+
+
+def is_left_out(value: Any) -> bool:
+    """Return True for a value, of no text, that code may read and that is neither a class, a module nor functions alone."""
+    kind = type(value)
+    if issubclass(kind, type | types.ModuleType | enum.Enum) or kind in _PLAIN_MEMBERS:
+        return False
+    if kind.__module__ in ("typing", "_abc", "__future__", "dataclasses"):
+        return False  # They are about types, or made by each import.
+    functions = list(reached_functions(value))
+    if kind in _OF_FUNCTIONS:
+        return any(map(_keeps_values, functions))
+    if issubclass(kind, functools.partial):
+        return not all(map(callable, (*value.args, *value.keywords.values())))
+    if hasattr(kind, "__get__") and not functions:
+        return False  # Such as a field of a named tuple.
+    is_cache = kind.__module__ == "functools" and bool(functions)
+    return any(map(_keeps_values, functions)) if is_cache else True
+
+
+def names_in_code(functions: Iterable[types.FunctionType]) -> set[str]:
+    """All names that the code of functions reads, of those in it as well."""
+    return {name for one in functions for code in _codes(one.__code__) for name in (*code.co_names, *code.co_freevars)}
+
+
+def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    yield code
+    for one in code.co_consts:
+        if isinstance(one, types.CodeType):
+            yield from _codes(one)
+
+
+def _keeps_values(function: types.FunctionType) -> bool:
+    """Return True if a free variable of a function is neither a function nor a class."""
+    for cell in function.__closure__ or ():
+        try:
+            value = cell.cell_contents
+        except ValueError:
+            continue  # It is empty.
+        if not (callable(value) or (content_of(value) is not None and list(reached_functions(value)))):
+            return True
+    return False

@@ -158,7 +158,7 @@ def test_the_commands_name_a_changed_file(capsys: Any) -> None:
         r"    ! a different environment: config.json: other content than when the recording began \(read at cur", line
     )
     assert "compared and equal: python, numpy, machine" in line
-    assert line.endswith("not compared: what other steps read")
+    assert line.endswith("not compared: the arguments of the program (sys.argv), what other steps read")
 
     assert run(replayer.commands.main.main, f"explain run.tape --tick 1 {where}") == 1
     out = capsys.readouterr().out

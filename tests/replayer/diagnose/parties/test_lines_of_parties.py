@@ -126,7 +126,7 @@ def test_the_first_line_that_reads_other_inputs_is_named(
 def test_the_line_that_reads_the_rule_is_named_and_not_the_one_that_saves(
     capsys: pytest.CaptureFixture[str], module: Any
 ) -> None:
-    """A number in the rule differs like the number of laps does: that one is no part of the rule for it."""
+    """A number in the rule differs like the number of laps does: the line of save() does not read the rule."""
     for name, make in (("a.tape", module.short), ("b.tape", module.long)):
         with recorder.Recorder(name, make(), trial_ms=0) as tape:
             for _ in range(4):
