@@ -202,7 +202,7 @@ def _measure_spread(
     except (UnknownWorldError, ConfigError, UnfitSimulationError, RecordingError) as error:
         return None, f"the rows that differ are not counted: {error}", None
     except MismatchError as error:
-        why = "the rows that differ are not counted: the present code does not give the recorded state of tick"
+        why = "the rows that differ are not counted: the simulation that was named does not give the recorded state of tick"
         return None, f"{why} {error.tick:,}", None
     if not spread.counts.size:
         return None, f"the rows that differ are not counted: {spread.stopped}", None

@@ -10,9 +10,16 @@ from typing import Any
 import pytest
 
 from recorder.ambient.outside.outside_note import NotedFact, OutsideNote
-from recorder.ambient.outside.outside_read import OutsideRead
+from recorder.ambient.outside.outside_read import VARIABLE, OutsideRead, variable_fact
 from recorder.ambient.outside.process_facts import process_facts
-from replayer.desync.outside_comparison import DIFFERS, LATER, compare_reads, compare_settings, with_later_changes
+from replayer.desync.outside_comparison import (
+    DIFFERS,
+    EQUAL,
+    LATER,
+    compare_reads,
+    compare_settings,
+    with_later_changes,
+)
 
 FACTS = [  # Kind, name, fact when the recording began, fact now, result, words.
     ("file", "a.json", "3 aa", "3 aa", "equal", "as when the recording began"),
@@ -203,3 +210,15 @@ def test_a_file_that_was_changed_after_the_recording_began_is_marked(tmp_path: P
     )
     for created in ("2020-09-13T13:00:00+00:00", None, "soon"):
         assert with_later_changes(compared, created) == compared
+
+
+@pytest.mark.parametrize(("noted", "result"), [("de_DE.UTF-8", EQUAL), ("C.UTF-8", DIFFERS), (None, DIFFERS)])
+def test_a_variable_that_each_recording_notes_of_its_process_is_compared(
+    monkeypatch: pytest.MonkeyPatch, noted: str | None, result: str
+) -> None:
+    """Whether or not a watched step read it when it was recorded."""
+    monkeypatch.setenv("LANG", "de_DE.UTF-8")
+    process = {"processors": "2"} | ({"LANG": noted} if noted is not None else {})
+    read = OutsideRead(VARIABLE, "LANG", "game.py", 3, variable_fact("de_DE.UTF-8"))
+    (compared,) = compare_reads(OutsideNote(process=process), [read])
+    assert compared.result == result

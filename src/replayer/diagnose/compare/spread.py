@@ -88,7 +88,7 @@ def _ensure_recorded(cursor: Cursor, tape: Tape, tick: int) -> None:
 
 def _why(cursor: Cursor, error: Exception) -> str:
     if isinstance(error, MismatchError):
-        return f"the present code does not give the recorded state of {cursor.tape.path} at tick {error.tick:,}"
+        return f"the simulation that was named does not give the recorded state of {cursor.tape.path} at tick {error.tick:,}"
     return f"{cursor.tape.path}: {error}"
 
 

@@ -320,7 +320,7 @@ def test_with_different_code_the_tapes_alone_are_compared(capsys: pytest.Capture
     out = capsys.readouterr().out
     assert "first different at tick 10" in out
     assert "fields: cells\n" in out
-    assert "the present code does not give the recorded state of b.tape at tick 10" in out
+    assert "the simulation that was named does not give the recorded state of b.tape at tick 10" in out
     assert run(replayer.commands.main.main, "diff a.tape b.tape -o d.png") == 2
     assert "d.png is not drawn: the rows that differ are not counted: the tape names no reg" in capsys.readouterr().err
 

@@ -175,3 +175,11 @@ def test_an_edited_line_without_an_effect_is_not_called_the_cause(capsys: pytest
         in printed
     )
     assert "cause: the" not in printed.replace("difference: the", "")
+
+
+def test_the_entry_of_a_table_of_several_lines_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    """The statement begins in another line than the one that was edited."""
+    old = "SHARES = {\n    1: 0.25,\n    2: 0.5,\n    3: 1.0,\n}\n" + KILN.format(gain="return SHARES[2]")
+    cause = explained(capsys, "Kiln", old, old.replace("2: 0.5", "2: 0.75"))["cause"]
+    assert (cause["kind"], cause["text"], cause["other"]["text"]) == ("edited", "2: 0.5,", "2: 0.75,")
+    assert cause["read_at"]["text"] == "return SHARES[2]"

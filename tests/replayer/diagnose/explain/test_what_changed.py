@@ -95,3 +95,12 @@ def test_the_command_that_tests_a_variable_is_named() -> None:
 def test_no_command_is_named_where_nothing_is_known_to_differ() -> None:
     """Equal code is no reason to try other code."""
     assert proof_lines(Path("run.tape"), explanation(NOT_CHANGED), None) == []
+
+
+def test_variables_that_python_reads_for_a_line_are_not_suggested(tmp_path: Path) -> None:
+    """argparse asks for the size of the terminal and for languages: the user's file names none of these."""
+    own = tmp_path / "game.py"
+    own.write_text("import os\nPARSED = PARSER.parse_args()\nFARE = os.environ['FARE']\n")
+    reads = [ReadComparison(VARIABLE, name, str(own), 2, "game.py:2", NOT_NOTED, "") for name in ("COLUMNS", "FARE")]
+    [line] = proof_lines(Path("run.tape"), explanation(NOT_CHANGED, reads=tuple(reads)), None)
+    assert "--env FARE=VALUE" in line

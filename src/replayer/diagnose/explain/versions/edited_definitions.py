@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
 
 from replayer.diagnose.explain.align import Alignment
 from replayer.diagnose.explain.cause import SourceLocation
@@ -28,14 +29,29 @@ def edited_definition(alignment: Alignment, module: str, function: str, outside:
             found = list(_defining(second, inner))
             if home == module:
                 found += [line for line in sorted(lines.edited) if default.search(second.lines[line - 1])]
-            for line in found:
-                if line in lines.edited:
+            for start in found:
+                line = _edited_in(second, start, lines.edited)
+                if line is not None:
                     mapped = lines.to_first(line)
                     return (
-                        SourceLocation(first.path, mapped, "", first.statement_text(mapped)),
-                        SourceLocation(second.path, line, "", second.statement_text(line)),
+                        SourceLocation(first.path, mapped, "", _text(first, mapped)),
+                        SourceLocation(second.path, line, "", _text(second, line)),
                     )
     return None
+
+
+def _edited_in(source: SourceFile, line: int, edited: AbstractSet[int]) -> int | None:
+    """The first edited line of the statement that begins at a line."""
+    statement = source.statement(line)
+    last = statement.last_line if statement is not None and statement.first_line == line else line
+    return next((one for one in range(line, last + 1) if one in edited), None)
+
+
+def _text(source: SourceFile, line: int) -> str:
+    """The statement, or one line of a long one, such as an entry of a table."""
+    statement = source.statement(line)
+    is_long = statement is not None and statement.last_line - statement.first_line > 1
+    return source.text(line) if is_long else source.statement_text(line)
 
 
 def _homes(alignment: Alignment, name: str, module: str) -> Iterator[tuple[str, str]]:
