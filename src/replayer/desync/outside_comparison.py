@@ -41,11 +41,14 @@ from recorder.ambient.outside.outside_read import (
 from recorder.ambient.outside.process_facts import (
     CPU_FEATURES,
     LOCALE_NAME,
+    PROCESSORS,
     TIME_ZONE,
     VARIABLES,
+    USABLE,
     changed_settings,
     process_facts,
 )
+from recorder.ambient.outside.process_facts import FOLDER as WORKING_DIRECTORY
 from recorder.ambient.outside.read_functions import seed_fact
 
 DIFFERS, EQUAL, NOT_NOTED, NOT_COMPARED = "differs", "equal", "not noted", "not compared"
@@ -53,7 +56,20 @@ LATER = "changed later"  # A file that the recording did not note, changed after
 _LOADED_NS = time.time_ns()  # The steps that this process runs may write files.
 _SETTING = {ZONE: TIME_ZONE, LOCALE: LOCALE_NAME}  # Noted of each process, whether or not a step reads it.
 # The settings that matter only to a step that reads them, each with the kind of that read. The others always count.
-_READ_AS = {TIME_ZONE: ZONE, "TZ": ZONE, LOCALE_NAME: LOCALE, "LANG": LOCALE, "LC_ALL": LOCALE, "processors": THREADS}
+_READ_AS = {
+    TIME_ZONE: ZONE,
+    "TZ": ZONE,
+    LOCALE_NAME: LOCALE,
+    "LANG": LOCALE,
+    "LC_ALL": LOCALE,
+    PROCESSORS: THREADS,
+    USABLE: THREADS,
+}
+# Noted of each process, by the functions that tell them.
+_TOLD_BY = {"os.cpu_count": PROCESSORS, "os.sched_getaffinity": USABLE, "os.getcwd": WORKING_DIRECTORY}
+# Earlier recordings do not note them; and the package of threads may be loaded later here, or not yet.
+_MAY_LACK = ("numba_threads", USABLE, WORKING_DIRECTORY)
+_WITH_PATHS = (FILE, FOLDER, ATTRIBUTES)
 _WHY_NOT = {
     CLOCK: "a clock differs from run to run",
     ENTROPY: "it differs from run to run",
@@ -126,6 +142,9 @@ def compare_reads(note: OutsideNote, reads: Iterable[OutsideRead]) -> list[ReadC
             noted = (note.process.get(_SETTING[read.kind]),)
         elif read.kind == VARIABLE and noted is None and note.process is not None and read.name in VARIABLES:
             noted = (variable_fact(note.process.get(read.name)),)
+        elif read.name in _TOLD_BY and noted in (None, (None,)) and note.process is not None:
+            told = _TOLD_BY[read.name]
+            noted, present = (note.process.get(told),), present or process_facts().get(told)
         elif read.kind == TEXT_HASH:
             present = seed_fact()  # That of the process in which the step was watched was set for this purpose.
         result, found = _compared(read.kind, read.name, noted, present)
@@ -137,7 +156,7 @@ def compare_reads(note: OutsideNote, reads: Iterable[OutsideRead]) -> list[ReadC
 def with_later_changes(compared: Iterable[ReadComparison], created: Any) -> list[ReadComparison]:
     """Name the files that were changed after the recording began, of those that the recording did not note.
 
-    created: the time of the recording, as META has it. What this process itself changed does not count.
+    created: the time of the recording, as META has it. A step that runs here may itself have changed a file that it reads.
     """
     found = list(compared)
     try:
@@ -146,11 +165,12 @@ def with_later_changes(compared: Iterable[ReadComparison], created: Any) -> list
         return found
     for number, read in enumerate(found):
         changed_ns = changed_fact(read.name) if read.kind == FILE and read.result == NOT_NOTED else None
-        if changed_ns is None or int(changed_ns) > _LOADED_NS:
+        if changed_ns is None:
             continue
         changed = datetime.fromtimestamp(int(changed_ns) // 1_000_000_000, UTC)
         if began.tzinfo is not None and changed > began:
-            when = f"changed on {_time_text(changed)}, after the recording began ({_time_text(began)})"
+            by = ", by a step that ran again or by another program" if int(changed_ns) > _LOADED_NS else ""
+            when = f"changed on {_time_text(changed)}{by}, after the recording began ({_time_text(began)})"
             found[number] = attrs.evolve(read, result=LATER, found=f"{when}, which did not note its content")
     return sorted(found, key=lambda one: one.result not in (DIFFERS, LATER))
 
@@ -163,26 +183,39 @@ def compare_settings(note: OutsideNote, reads: Iterable[OutsideRead]) -> Setting
     """Compare the settings of this process with the noted ones; None if none were noted. reads: of the step."""
     if note.process is None:
         return None
-    recorded, present, read_kinds = note.process, changed_settings() | process_facts(), {read.kind for read in reads}
-    different, unread, equal, read = [], [], [], []
+    read = list(reads)
+    recorded, present, read_kinds = note.process, changed_settings() | process_facts(), {one.kind for one in read}
+    relative = _relative(note, read)
+    different, unread, equal, known = list[str](), list[str](), list[str](), list[str]()
     for name in dict.fromkeys([*recorded, *present]):
-        if name == "numba_threads" and not (name in recorded and name in present):
-            continue  # The package may be loaded later here, or not yet.
-        if name in changed_settings() and name not in recorded:
-            continue  # Earlier recordings do not note it.
+        if not (name in recorded and name in present) and (name in _MAY_LACK or name in changed_settings()):
+            continue
+        if name == WORKING_DIRECTORY and not relative:
+            continue  # A copy of a project is in another one.
         if recorded.get(name) == present.get(name):
             equal.append(name)
+        elif name == WORKING_DIRECTORY:
+            different.append(f"{setting_text(name, None, None)}, and the step reads there {', '.join(relative)}")
         elif name in _READ_AS and _READ_AS[name] not in read_kinds:
             unread.append(setting_text(name, recorded.get(name), present.get(name)))
         else:
             different.append(setting_text(name, recorded.get(name), present.get(name)))
             if name in _READ_AS:
-                read.append(different[-1])
-    return SettingsComparison(different, unread, equal, read)
+                known.append(different[-1])
+    return SettingsComparison(different, unread, equal, known)
+
+
+def _relative(note: OutsideNote, reads: Iterable[OutsideRead]) -> list[str]:
+    """The relative paths that a step reads, unless what is there is as it was: these depend on the working directory."""
+    own = (read for read in compare_reads(note, reads) if read.kind in _WITH_PATHS and read.result != EQUAL)
+    texts = (f"{read.name} (read at {read.place})" for read in own if not os.path.isabs(read.name))  # noqa: PTH117
+    return list(dict.fromkeys(texts))
 
 
 def setting_text(name: str, recorded: str | None, present: str | None) -> str:
     """A setting of the process that differs, in words."""
+    if name == WORKING_DIRECTORY:
+        return "the working directory is another one than when the recording began"
     if name == CPU_FEATURES and recorded is not None and present is not None:
         then, now = recorded.split(), present.split()
         lost, gained = [one for one in then if one not in now], [one for one in now if one not in then]
@@ -224,6 +257,8 @@ def _difference(kind: str, name: str, recorded: str, present: str) -> str:
             if present == UNSET
             else "another value than when the recording began"
         )
+    if name in _TOLD_BY and _TOLD_BY[name] == WORKING_DIRECTORY:
+        return "another one than when the recording began"
     if kind == IMPORT:
         now = "not found now" if present == ABSENT else "found now"
         return f"{now}, {'found' if recorded == FOUND else 'not found'} when the recording began"

@@ -222,3 +222,69 @@ def test_a_variable_that_each_recording_notes_of_its_process_is_compared(
     read = OutsideRead(VARIABLE, "LANG", "game.py", 3, variable_fact("de_DE.UTF-8"))
     (compared,) = compare_reads(OutsideNote(process=process), [read])
     assert compared.result == result
+
+
+def test_a_file_that_a_replayed_step_has_changed_is_marked(tmp_path: Path) -> None:
+    """Its time tells that it was changed since the recording began, and not by whom."""
+    path = tmp_path / "menu.json"
+    path.write_text("{}")
+    compared = compare_reads(OutsideNote(), [OutsideRead("file", str(path), "game.py", 7, "2 00")])
+
+    [later] = with_later_changes(compared, "2020-09-13T12:00:00+00:00")
+    assert later.result == LATER
+    assert ", by a step that ran again or by another program, after the recording began" in later.found
+
+
+@pytest.mark.parametrize(
+    ("read", "result"),
+    [
+        (OutsideRead("attributes", "night.txt", "game.py", 3, "absent"), "different"),
+        (OutsideRead("file", "night.txt", "game.py", 3, "3 aa"), "different"),
+        (OutsideRead("file", "/night.txt", "game.py", 3, "3 aa"), "not told"),
+        (OutsideRead("file", "known.txt", "game.py", 3, "3 aa"), "not told"),  # Its content is as it was.
+        (OutsideRead("clock", "time.time", "game.py", 3, None), "not told"),
+    ],
+)
+@pytest.mark.parametrize("is_same", [True, False])
+def test_the_working_directory_matters_to_relative_paths(read: OutsideRead, result: str, *, is_same: bool) -> None:
+    """It is compared where the step reads a relative path whose content is not known to be as it was."""
+    recorded = process_facts() | ({} if is_same else {"working_directory": "0123456789abcdef"})
+    known = NotedFact("file", "known.txt", "game.py:3", "3 aa")
+    compared = compare_settings(OutsideNote(recorded, 1, (known,)), [read])
+    assert compared is not None
+    told = [text for text in (*compared.different, *compared.unread) if "working directory" in text]
+    place = "and the step reads there night.txt (read at game.py:3)"
+    words = [f"the working directory is another one than when the recording began, {place}"]
+    is_told = result == "different"
+    assert told == (words if is_told and not is_same else [])
+    assert ("working_directory" in compared.equal) == (is_told and is_same)
+    assert compared.read == []  # That it matters is not known.
+
+
+def test_usable_processors_are_compared_where_the_step_asks_for_them() -> None:
+    """They may be fewer than the machine has. A tape of an earlier version does not tell."""
+    count = len(os.sched_getaffinity(0))
+    asked = [OutsideRead("threads", "os.sched_getaffinity", "game.py", 3, str(count))]
+    recorded = process_facts() | {"usable_processors": "77"}
+    words = f"usable_processors 77 recorded, {count} now"
+
+    compared = compare_settings(OutsideNote(recorded), asked)
+    assert compared is not None
+    assert compared.read == [words]
+    (read,) = compare_reads(OutsideNote(recorded), asked)
+    assert (read.result, read.found) == (DIFFERS, f"{count} now, 77 when the recording began")
+    unasked = compare_settings(OutsideNote(recorded), [])
+    assert unasked is not None
+    assert words in unasked.unread
+    del recorded["usable_processors"]
+    earlier = compare_settings(OutsideNote(recorded), asked)
+    assert earlier is not None
+    assert not [text for text in (*earlier.different, *earlier.unread, *earlier.equal) if "usable" in text]
+
+
+def test_a_step_that_asks_for_the_working_directory_is_compared_by_it() -> None:
+    asked = [OutsideRead("contact", "os.getcwd", "game.py", 3, None)]
+    (same,) = compare_reads(OutsideNote(process_facts()), asked)
+    assert same.result == "equal"
+    (other,) = compare_reads(OutsideNote(process_facts() | {"working_directory": "00"}), asked)
+    assert (other.result, other.found) == (DIFFERS, "another one than when the recording began")

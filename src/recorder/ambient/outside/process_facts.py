@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import decimal
 import locale
 import os
@@ -30,6 +31,8 @@ _BEGINS_WITH = {
     DECIMAL: "prec=28 rounding=ROUND_HALF_EVEN",
 }
 TIME_ZONE, LOCALE_NAME, CPU_FEATURES = "time_zone", "locale", "cpu_features"
+PROCESSORS, USABLE, FOLDER = "processors", "usable_processors", "working_directory"
+_DIGEST_BYTES = 8
 
 
 def time_zone() -> str:
@@ -46,9 +49,13 @@ def locale_name() -> str:
 def process_facts() -> dict[str, str]:
     """The time zone, the locale, the numbers of processors and of numba's threads, NumPy's CPU features, VARIABLES.
 
-    Nothing is started or changed by asking.
+    And a digest of the working directory, whose path may be private. Nothing is started or changed by asking.
     """
-    facts = {TIME_ZONE: time_zone(), LOCALE_NAME: locale_name(), "processors": str(os.cpu_count())}
+    facts = {TIME_ZONE: time_zone(), LOCALE_NAME: locale_name(), PROCESSORS: str(os.cpu_count())}
+    if hasattr(os, "sched_getaffinity"):
+        facts[USABLE] = str(len(os.sched_getaffinity(0)))
+    with contextlib.suppress(OSError):  # It was deleted.
+        facts[FOLDER] = folder_digest(os.getcwd())  # noqa: PTH109 - as the system names it
     features = _cpu_features()
     if features is not None:
         facts[CPU_FEATURES] = features
@@ -57,6 +64,13 @@ def process_facts() -> dict[str, str]:
         facts["numba_threads"] = str(numba.config.NUMBA_NUM_THREADS)
     facts |= {name: text for name, text in changed_settings().items() if text != _BEGINS_WITH[name]}
     return facts | {name: os.environ[name] for name in VARIABLES if name in os.environ}
+
+
+def folder_digest(path: str) -> str:
+    """A digest of the path of a folder."""
+    import hashlib  # noqa: PLC0415 - it loads OpenSSL
+
+    return hashlib.blake2b(os.fsencode(path), digest_size=_DIGEST_BYTES).hexdigest()
 
 
 def changed_settings() -> dict[str, str]:

@@ -87,6 +87,8 @@ def starts_thread(read: OutsideRead) -> bool:
 
 def _substitute(call: Call, called: Called) -> Callable[..., Any]:
     function = call.function
+    if call.names_path:
+        return _substitute_of_path(call, called)
 
     def substitute(*arguments: Any, **named: Any) -> Any:
         result = function(*arguments, **named)
@@ -99,13 +101,35 @@ def _substitute(call: Call, called: Called) -> Callable[..., Any]:
     return substitute
 
 
+def _substitute_of_path(call: Call, called: Called) -> Callable[..., Any]:
+    """Of a function that gets a path: that nothing is there is an answer as well, such as that of Path.exists()."""
+    function = call.function
+
+    def substitute(*arguments: Any, **named: Any) -> Any:
+        is_named = named.get("dir_fd") is None  # Otherwise the path is below another folder.
+        paths = (*arguments, *([named["path"]] if "path" in named else []))[:1]
+        try:
+            result = function(*arguments, **named)
+        except OSError:
+            if is_named:
+                called(call, None, paths)
+            raise
+        if is_named:
+            called(call, result, paths)
+        return result
+
+    return substitute
+
+
 def _calls() -> Iterator[Call]:
     for name in CLOCKS:
         yield Call(CLOCK, f"time.{name}", getattr(time, name))
     yield Call(ENTROPY, "os.urandom", os.urandom)
     yield Call(ENTROPY, "uuid.uuid1", uuid.uuid1)
     yield from _zones()
-    yield Call(ATTRIBUTES, "os.stat", os.stat, lambda _, arguments: attributes_fact(arguments[0]), names_path=True)
+    for name in ("stat", "access"):
+        function = getattr(os, name)
+        yield Call(ATTRIBUTES, f"os.{name}", function, lambda _, paths: attributes_fact(paths[0]), names_path=True)
     for name in ("getlocale", "localeconv", "nl_langinfo", "strcoll", "strxfrm", "getpreferredencoding", "setlocale"):
         if hasattr(locale, name):
             yield Call(LOCALE, f"locale.{name}", getattr(locale, name), _locale, _is_query(name))

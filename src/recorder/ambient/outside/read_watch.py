@@ -81,6 +81,7 @@ class ReadWatch:
         self._is_own = is_own
         self._reads: dict[_Key, OutsideRead] = {}
         self._busy = threading.local()
+        self._emptied: set[str] = set()  # Full paths: what is read there afterwards is the step's own.
         self._unseeded: dict[int, tuple[Any, _Key | None]] = {}  # Generators, kept alive, with the read of each.
         self.is_full = False
 
@@ -155,7 +156,9 @@ class ReadWatch:
         if event == "open":
             path, mode, flags = arguments
             name = _path_text(path)
-            if name is not None and _reads(mode, flags):
+            if name is not None and _empties(flags):
+                self._emptied.add(os.path.abspath(name))  # noqa: PTH100 - links may lead elsewhere by then
+            elif name is not None and _reads(mode, flags) and os.path.abspath(name) not in self._emptied:  # noqa: PTH100
                 if name in _RANDOM_DEVICES:
                     self.note(ENTROPY, name, lambda: None)
                 elif name.startswith("/proc/"):
@@ -195,7 +198,7 @@ class ReadWatch:
             name = _path_text(arguments[0]) if call.names_path and arguments else call.name
             if name is not None:
                 self.note(call.kind, name, lambda: None if fact is None else fact(result, arguments))
-                if call.kind == ATTRIBUTES:
+                if call.kind == ATTRIBUTES and result not in (None, False):  # It is there.
                     self.note(CHANGED, name, lambda: fact_of(CHANGED, name))
 
     def _watch_variables(self) -> Callable[[], None]:
@@ -307,3 +310,8 @@ def _reads(mode: Any, flags: Any) -> bool:
     if isinstance(mode, str):
         return "r" in mode or "+" in mode
     return isinstance(flags, int) and flags & os.O_ACCMODE != os.O_WRONLY and not flags & os.O_DIRECTORY
+
+
+def _empties(flags: Any) -> bool:
+    """Return True if a file that is opened is empty then, whatever was in it."""
+    return isinstance(flags, int) and bool(flags & os.O_TRUNC)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -57,11 +58,16 @@ def first_variants(
         words = [f"{name}={value}" if value is not None else f"{name} unset" for name, value in variables.items()]
         words = [f"as recorded, {', '.join(words)}"] if words else []
     is_recorded = not environment and code is None
-    settings = recorded_settings(noted) if is_recorded else {}
+    settings = recorded_settings(noted, _folder_of(tape)) if is_recorded else {}
     if settings:
         words = [*(words or ["as recorded"]), *(f"{name} as recorded" for name in settings)]
     other = [Variant(", ".join(words), variables, code, settings=settings, is_recorded=is_recorded)] if words else []
     return Variant("now") if environment or code is not None else _present_variant(recorded), other, notes
+
+
+def _folder_of(tape: Tape) -> Path | None:
+    path = getattr(tape, "path", None)
+    return path.absolute().parent if isinstance(path, Path) else None
 
 
 def recorded_switches(recorded: Mapping[str, Any], present: Mapping[str, Any]) -> dict[str, str | None]:

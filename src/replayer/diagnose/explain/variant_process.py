@@ -307,9 +307,9 @@ def _change(simulation: Simulation, job: dict[str, Any]) -> None:
     if job["separated"]:
         separate_names(simulation, [(first, second) for first, second in job["separated"]])
     if "replaced" in job:
-        missing, times_ns, folder = job["replaced"]
+        missing, times_ns, folder, emptied = job["replaced"]
         is_own = OwnCode(simulation)
-        replace_files(missing, times_ns, Path(folder), is_own)
+        replace_files(missing, times_ns, Path(folder), is_own, emptied)
         use_stand_ins(job["stands_in"], is_own, job["number"])
 
 

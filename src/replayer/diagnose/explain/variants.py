@@ -48,6 +48,7 @@ class Replaced:
         what: the thing, and where it is read.
         how: the replacement, in words that follow "where".
         missing: paths of files that the step finds missing.
+        emptied: paths of files that the step finds there, and empty.
         times_ns: by path, the time at which the step finds a file changed.
         stands_in: kinds of reads for which the step gets stand-ins; see desync/stand_ins.py.
         number: of the set of stand-ins, 0 or 1.
@@ -61,6 +62,7 @@ class Replaced:
     stands_in: tuple[str, ...] = ()
     number: int = 0
     runs: int = 1
+    emptied: tuple[str, ...] = ()
 
 
 @attrs.frozen
@@ -252,7 +254,8 @@ class VariantRunner:
         job["taken"] = [list(one) for one in variant.taken]
         if variant.replaced is not None:
             folder = tempfile.mkdtemp(dir=self._folder.name)
-            job["replaced"] = [list(variant.replaced.missing), dict(variant.replaced.times_ns), folder]
+            one = variant.replaced
+            job["replaced"] = [list(one.missing), dict(one.times_ns), folder, list(one.emptied)]
             job["stands_in"], job["number"] = list(variant.replaced.stands_in), variant.replaced.number
         return job
 

@@ -189,6 +189,46 @@ def test_no_more_reads_are_kept_than_the_limit() -> None:
     assert in_a_copy(watched) == {"found": [[False, READS_MAX, 1], [True, READS_MAX, 2]]}
 
 
+def reads_of(text: str) -> list[tuple[str, str, str | None]]:
+    """What lines of a program read: kind, name and fact."""
+
+    def watched() -> dict[str, Any]:
+        watch = ReadWatch(lambda file: file == "game.py")
+        with watch.watching():
+            exec(compile(text, "game.py", "exec"), {"os": os, "Path": Path})
+        return {"reads": [[read.kind, read.name, read.fact] for read in watch.reads]}
+
+    return [(kind, name, fact) for kind, name, fact in in_a_copy(watched)["reads"]]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("Path('night.txt').exists()", "attributes"),
+        ("os.path.isfile('night.txt')", "attributes"),
+        ("os.access('night.txt', os.R_OK)", "attributes"),
+        ("try: os.stat(path='night.txt')\nexcept OSError: pass", "attributes"),
+        ("try: open('night.txt')\nexcept OSError: pass", "file"),
+        ("try: os.listdir('night.txt')\nexcept OSError: pass", "folder"),
+    ],
+)
+def test_what_is_not_there_is_read_as_well(text: str, kind: str) -> None:
+    """That there is no such file is an answer, on which a step may depend."""
+    assert reads_of(text) == [(kind, "night.txt", "absent")]
+
+
+def test_a_path_below_another_folder_is_not_noted_as_one_of_this_folder() -> None:
+    below = "folder = os.open('units', os.O_RDONLY)\nos.stat('a', dir_fd=folder)"
+    assert "a" not in {name for _, name, _ in reads_of(below)}
+
+
+def test_what_a_step_has_written_itself_is_no_read_from_outside() -> None:
+    """Of a file that it emptied. One to which it adds has what was there before."""
+    assert reads_of("Path('own.txt').write_text('a'); Path('own.txt').read_text()") == []
+    own = "file = Path('config.json').open('a'); file.write('b'); file.close()\nPath('config.json').read_text()"
+    assert [(kind, name) for kind, name, _ in reads_of(own)] == [("file", "config.json")]
+
+
 def test_facts_of_files(tmp_path: Path) -> None:
     """Contents, up to the limit and one byte more; what is no file; what is missing."""
     path = tmp_path / "file"

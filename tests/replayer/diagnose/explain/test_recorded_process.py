@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import decimal
 import importlib
+import os
 import sys
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from oracle.command_lines import run
 MODULE = """
 import decimal
 import json
+import os
 
 import numpy as np
 
@@ -61,6 +63,21 @@ class Purse:
 
     def load(self, saved):
         self.share = json.loads(saved)
+
+
+class Porter:
+    def __init__(self):
+        self.late = 0
+
+    def step(self, inputs=None):
+        self.late += 2 if os.path.exists("late.txt") else 1
+
+    save, load = (lambda self: json.dumps(self.late).encode()), (lambda self, saved: setattr(self, "late", json.loads(saved)))
+
+
+class Team(Porter):
+    def step(self, inputs=None):
+        self.late += len(os.sched_getaffinity(0))
 
 
 class Kitchen:
@@ -107,6 +124,39 @@ def test_numpys_way_with_overflows_is_tried_as_it_was_recorded() -> None:
         record("Oven")
     with np.errstate(over="ignore"):
         assert explained_settings("Oven") == [("np.seterr() (floating-point errors)", True)]
+
+
+@pytest.mark.parametrize("is_near", [True, False])
+def test_the_working_directory_is_tried_as_it_was_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_near: bool
+) -> None:
+    """The step asks for a file in it, which is not here. Far from the tape it is not searched, and nothing is claimed."""
+    desk = tmp_path / ("desk" if is_near else "hall/of/desk")
+    desk.mkdir(parents=True)
+    (desk / "late.txt").touch()
+    importlib.import_module("ovens")
+    monkeypatch.chdir(desk)
+    with Recorder(tmp_path / "run.tape", importlib.import_module("ovens").Porter(), trial_ms=0) as tape:
+        for _ in range(12):
+            tape.step(None)
+    monkeypatch.chdir(tmp_path)
+    assert explained_settings("Porter") == ([("os.getcwd()", True)] if is_near else [])
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="this machine has one processor")
+def test_the_number_of_usable_processors_is_tried_as_it_was_recorded() -> None:
+    processors = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(processors)})
+    try:
+        record("Team")
+    finally:
+        os.sched_setaffinity(0, processors)
+    assert explained_settings("Team") == [("len(os.sched_getaffinity(0))", True)]
+
+
+def test_more_processors_than_there_are_cannot_be_tried() -> None:
+    assert recorded_settings(process_facts() | {"usable_processors": "9999"}) == {}
+    assert recorded_settings(process_facts() | {"usable_processors": "0"}) == {}
 
 
 def test_the_precision_of_decimals_is_tried_as_it_was_recorded() -> None:

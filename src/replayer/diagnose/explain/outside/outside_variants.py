@@ -1,7 +1,7 @@
 """Variants of a step in which one thing that it reads of the outside world is replaced: a file, a time, a variable.
 
-What was recorded is not known: the tape has digests at most. A file that is missing, a variable that is not set and a time
-that the recording noted can be tried. Which of them gives the recorded state is the test.
+What was recorded is not known: the tape has digests at most. A file that is missing or empty, a variable that is not set and a
+time that the recording noted can be tried. Which of them gives the recorded state is the test.
 """
 
 from __future__ import annotations
@@ -51,7 +51,26 @@ def outside_variants(
             variant = _replacing(now, f"{read.name} not set", Replaced(what, "it is not set"))
             changed = attrs.evolve(variant, environment={**now.environment, read.name: None})
             variants.setdefault((VARIABLE, read.name), changed)
-    return list(variants.values())[:TRIED_MAX]
+    return [*variants.values(), *_emptied(now, (one for one in step_reads if (one.kind, one.name) not in equal))][
+        :TRIED_MAX
+    ]
+
+
+def _emptied(now: Variant, reads: Iterable[OutsideRead]) -> list[Variant]:
+    """The variants in which a file that the step reads is empty, and one that it does not find is there, and empty."""
+    variants = dict[str, Variant]()
+    for read in reads:
+        if read.kind not in (FILE, ATTRIBUTES) or Path(read.name).is_dir():
+            continue
+        is_there = Path(read.name).is_file()
+        if is_there and (read.kind == ATTRIBUTES or read.fact is None or read.fact.startswith("0 ")):
+            continue
+        how = "this file is empty" if is_there else "a file is there, an empty one"
+        replaced = Replaced(f"{read.name} (read at {read.place})", how, emptied=(read.name,))
+        variants.setdefault(
+            read.name, _replacing(now, f"{read.name} {'empty' if is_there else 'there, and empty'}", replaced)
+        )
+    return list(variants.values())
 
 
 def _replacing(now: Variant, label: str, replaced: Replaced) -> Variant:

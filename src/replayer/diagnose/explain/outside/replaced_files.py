@@ -1,7 +1,7 @@
-"""Let the code of this process find a file missing, or changed at another time. The file itself is not touched.
+"""Let the code of this process find a file missing, empty, or changed at another time. The file itself is not touched.
 
 A missing file's path leads to an empty folder, for reading and for writing: a file that code writes there first is
-there for what it reads afterwards. Lists of its folder leave it out until then. C code that opens files by itself is not
+there for what it reads afterwards. That of an empty one leads to a new file. Lists of its folder leave it out until then. C code that opens files by itself is not
 reached.
 """
 
@@ -22,14 +22,20 @@ _BASIC = 10  # The fields that a result of os.stat has in the form of a tuple.
 
 
 def replace_files(
-    missing: Iterable[str], times_ns: Mapping[str, int], folder: Path, is_own: Callable[[str], bool]
+    missing: Iterable[str],
+    times_ns: Mapping[str, int],
+    folder: Path,
+    is_own: Callable[[str], bool],
+    emptied: Iterable[str] = (),
 ) -> None:
     """Replace the functions that open and inspect files, in os, io and the user's modules. Only in a copy.
 
     missing: paths of files. times_ns: for paths, the time of change in nanoseconds. folder: an empty one. is_own: see
-    OwnCode.
+    OwnCode. emptied: paths of files, there or not.
     """
-    numbers = {_full(path): number for number, path in enumerate(missing)}
+    empty = [_full(path) for path in emptied]
+    numbers = {path: number for number, path in enumerate([*map(_full, missing), *empty])}
+    made = set[str]()
     times = {_full(path) or "": time_ns for path, time_ns in times_ns.items()}
 
     def elsewhere(path: Any) -> Any:
@@ -37,9 +43,12 @@ def replace_files(
         if number is None:
             return path
         place = f"{folder}/{os.getpid()}-{number}"  # Of this copy alone: what another one wrote is not there.
+        if _full(path) in empty and place not in made:
+            made.add(place)
+            os.close(create(place, os.O_CREAT | os.O_WRONLY))
         return os.fsencode(place) if isinstance(path, bytes) else place
 
-    stat = os.stat
+    stat, create = os.stat, os.open
 
     def is_listed(path: str) -> bool:
         if path not in numbers:

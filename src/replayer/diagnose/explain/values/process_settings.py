@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
 import decimal
 import functools
+import itertools
 import locale
 import os
 import re
 import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import attrs
 import numpy as np
 
-from recorder.ambient.outside.process_facts import DECIMAL, FLOAT_ERRORS, RECURSION, changed_settings
+from recorder.ambient.outside.process_facts import (
+    DECIMAL,
+    FLOAT_ERRORS,
+    FOLDER,
+    RECURSION,
+    USABLE,
+    changed_settings,
+    folder_digest,
+    process_facts,
+)
 from recorder.ambient.process_wide import (
     added_builtins,
     put_builtins,
@@ -149,9 +160,25 @@ def _builtins() -> dict[str, Any]:
     return {name: one for name, one in added_builtins().items() if type(one) in (bool, int, float, str, type(None))}
 
 
+def _usable() -> int:
+    """The number of processors that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def _set_usable(count: int) -> None:
+    """Leave this process the first ones of its processors. Raises ValueError if it has not that many."""
+    processors = sorted(os.sched_getaffinity(0))
+    if not 0 < count <= len(processors):
+        raise ValueError(f"expected 1 to {len(processors)} processors, as many as this process may use, got {count}")
+    os.sched_setaffinity(0, processors[:count])
+
+
+_WORKING_DIRECTORY = "os.getcwd()"
+_USABLE = "len(os.sched_getaffinity(0))"
 _FLOAT_ERRORS = f"{FLOAT_ERRORS} (floating-point errors)"
 _ERROR_MODES = {"ignore", "warn", "raise", "print"}  # The others need a function.
 _RECURSION_MIN = 200  # Below, what runs the step would not run.
+_NEAR_MAX = 200  # Folders inside of one.
 _NUMBER = re.compile(r"[0-9]{1,9}")
 _ALL: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
     _FLOAT_ERRORS: (np.geterr, lambda values: np.seterr(**values)),
@@ -163,9 +190,10 @@ _ALL: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
         lambda name: locale.setlocale(locale.LC_ALL, name),
     ),
     "sys.argv": (lambda: list(sys.argv), _set_arguments),
-    "os.getcwd()": (_folder, os.chdir),
+    _WORKING_DIRECTORY: (_folder, os.chdir),
     "warnings.filters": (_filters, _set_filters),
     "signal.getsignal()": (_handlers, _set_handlers),
+    **({_USABLE: (_usable, _set_usable)} if hasattr(os, "sched_setaffinity") else {}),
     "builtins": (_builtins, lambda values: put_builtins({**added_builtins(), **values})),
 }
 
@@ -186,10 +214,11 @@ def set_process_settings(settings: Mapping[str, Any]) -> None:
             raise ValueError(f"{name} cannot be set to {value!r}: {error}") from error
 
 
-def recorded_settings(noted: Mapping[str, str]) -> Settings:
+def recorded_settings(noted: Mapping[str, str], near: Path | None = None) -> Settings:
     """The settings that a recording noted and that are others here, as set_process_settings takes them.
 
-    What no process can have is left out: a tape is untrusted.
+    What no process can have is left out: a tape is untrusted. near: the folder of the tape, in whose neighbourhood the working
+    directory of the recording is searched: of that it has a digest alone.
     """
     present = changed_settings()
     differing = {name: noted[name] for name in present.keys() & noted.keys() if noted[name] != present[name]}
@@ -202,7 +231,23 @@ def recorded_settings(noted: Mapping[str, str]) -> Settings:
             found[DECIMAL] = {**_decimal_context(), "prec": number, "rounding": parts["rounding"]}
         elif name == RECURSION and (number := _number(text)) >= _RECURSION_MIN:
             found[RECURSION] = number
+    if (count := _number(noted.get(USABLE, ""))) > 0 and _USABLE in _ALL and count < _usable():
+        found[_USABLE] = count
+    folder = noted.get(FOLDER)
+    if folder not in (None, process_facts().get(FOLDER)):
+        place = next((place for place in _near(near) if folder_digest(place) == folder), None)
+        found |= {} if place is None else {_WORKING_DIRECTORY: place}
     return found
+
+
+def _near(folder: Path | None) -> Iterator[str]:
+    """The folders next to the tape and next to the working directory: those around, inside, and beside."""
+    for base in dict.fromkeys(([] if folder is None else [folder.resolve()]) + [Path(_folder())]):
+        yield from map(str, [base, *base.parents])
+        for outer in (base, base.parent):
+            with contextlib.suppress(OSError), os.scandir(outer) as entries:
+                inside = (entry.path for entry in entries if entry.is_dir(follow_symlinks=False))
+                yield from itertools.islice(inside, _NEAR_MAX)
 
 
 def _number(text: str) -> int:

@@ -48,6 +48,17 @@ class Flagged:
         self.far += 5 if os.path.exists("fast.on") else 1  # Flagged
 
 
+class Tab:
+    def __init__(self):
+        self.total = 0
+
+    def step(self, inputs):
+        text = Path("tab.txt").read_text()  # Tab
+        self.total += 1 + len(text)
+        with open("tab.txt", "a") as file:
+            file.write("x")
+
+
 class Aged:
     def __init__(self):
         self.age = 0
@@ -126,6 +137,34 @@ def test_a_file_that_is_there_now_is_named(programs: Any, capsys: pytest.Capture
 
     assert facts["replaced"]["missing"] == ["fast.on"]
     assert facts["cause"]["line"] == line_of("Flagged")
+
+
+@pytest.mark.seldom(0.3)
+def test_a_file_that_was_there_and_is_missing_now_is_named(programs: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """What was in it is not known; where an empty one is there, the step gives the recorded state."""
+    Path("fast.on").touch()
+    play(programs, "Flagged")
+    Path("fast.on").unlink()
+    facts = explained("Flagged", capsys)
+
+    assert (facts["replaced"]["emptied"], facts["replaced"]["missing"]) == (["fast.on"], [])
+    assert facts["replaced"]["how"] == "a file is there, an empty one"
+    assert (facts["cause"]["line"], not Path("fast.on").exists()) == (line_of("Flagged"), True)
+
+
+@pytest.mark.seldom(0.3)
+def test_a_file_that_was_empty_when_the_recording_began_is_named(
+    programs: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The steps have written to it since, also those of this replay. Where it is missing, they raise."""
+    Path("tab.txt").touch()
+    play(programs, "Tab")
+    facts = explained("Tab", capsys)
+
+    assert (facts["tick"], facts["replaced"]["emptied"]) == (1, ["tab.txt"])
+    assert facts["replaced"]["how"] == "this file is empty"
+    (read,) = [one for one in facts["outside"] if one["name"] == "tab.txt"]
+    assert (read["result"], read["line"]) == ("changed later", line_of("Tab"))
 
 
 PLAY_AGED = """
@@ -222,6 +261,24 @@ def test_variables_read_on_import_are_noted_with_their_lines(tmp_path: Path, mon
         importlib.import_module("asks_on_import")
 
     assert [(read.name, read.line) for read in reads] == [("FIRST", 2), ("SECOND", 3), ("THIRD", 4)]
+
+
+def test_an_empty_file_stands_for_one_that_is_there_or_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until the step writes to it, or removes it; the files themselves do not change."""
+    monkeypatch.chdir(tmp_path)
+    Path("kept.txt").write_text("kept")
+
+    def watched() -> dict[str, Any]:
+        folder = tmp_path / "empty"
+        folder.mkdir()
+        replace_files([], {}, folder, lambda _: False, ["kept.txt", "none.txt"])
+        found: list[Any] = [(Path(name).exists(), Path(name).read_text()) for name in ("kept.txt", "none.txt")]
+        Path("kept.txt").write_text("new")
+        os.remove("none.txt")  # noqa: PTH107
+        return {"found": [*map(list, found), Path("kept.txt").read_text(), Path("none.txt").exists()]}
+
+    assert in_a_copy(watched)["found"] == [[True, ""], [True, ""], "new", False]
+    assert (Path("kept.txt").read_text(), Path("none.txt").exists()) == ("kept", False)
 
 
 def test_lists_of_a_folder_leave_out_a_missing_file_until_it_is_written(
