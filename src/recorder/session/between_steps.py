@@ -165,7 +165,8 @@ class BetweenFirstSteps(BetweenSteps):
         """Note a change since the last keep."""
         before = super().before_step
         self._timed(lambda: before(tick))
-        self._last_tick = tick
+        if not self._has_failed:
+            self._last_tick = tick
 
     def compared_ticks(self) -> dict[str, int]:
         """As BetweenSteps, and the last of them."""

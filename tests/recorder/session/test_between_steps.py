@@ -400,6 +400,20 @@ def test_an_error_of_the_comparison_ends_it_and_not_the_run(monkeypatch: pytest.
         assert (tape.last_tick, KEY in tape.outcome) == (20, False)
 
 
+def test_a_step_whose_comparison_failed_is_not_said_to_be_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That before the step to tick 6 does: of this step nothing is known."""
+    compare, count = between_steps.BetweenSteps._difference, itertools.count(1)
+    monkeypatch.setattr(
+        between_steps.BetweenSteps, "_difference", lambda self: compare(self) if next(count) < 6 else 1 // 0
+    )
+    spoiled_camp("run.tape", 20, 2)
+    with Tape("run.tape") as tape:
+        assert (tape.outcome[KEY]["count"], tape.outcome[KEY]["last_tick"]) == (1, 5)
+        told = between_steps_of(tape, 6)
+    assert told is not None
+    assert told.suspicious is None
+
+
 class Shop:
     """Keeps counts, which an input cannot be."""
 
