@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Sequence
 from contextlib import redirect_stdout
+from pathlib import Path
 from typing import Annotated, TypeGuard
 
 from cyclopts import Parameter
@@ -16,16 +17,15 @@ from recorder.exit_codes import DIFFERS, SAME, UsageError
 from recorder.location.tape_location import Location
 from recorder.storage.os_errors import reading
 from recorder.text import counted, shown_path
-from recorder.visible_text import print_visible
 from replayer.commands.arguments import choose, factory_of, ready_tape
 from replayer.commands.explain_facts import cause_facts, explanation_facts
 from replayer.commands.explain_parties import OtherParty, OtherTape, ensure_two, explain_two
 from replayer.commands.explain_proofs import proof_lines
+from replayer.commands.explain_source import explained_source
 from replayer.commands.first_line import FirstLine
 from replayer.commands.options import Json, Sim, TapePath
 from replayer.desync.code_comparison import code_lines, versions_not_tested
 from replayer.desync.dump.dump import difference_lines
-from replayer.desync.dump.dump_source import dump_source
 from replayer.desync.finding import NOT_DETERMINISTIC
 from replayer.desync.location import phase_text
 from replayer.desync.object_diff import object_difference_lines, shown_fields
@@ -38,7 +38,13 @@ from replayer.diagnose.explain.variants import VariantOutcome
 from replayer.diagnose.investigation.investigate import investigate
 from replayer.report.before_step import before_step_lines, refuted_text
 from replayer.report.cause_text import after_it, at_this_line, cause_text, where_from
-from replayer.report.outside_lines import dependence_lines, outside_cause_line, outside_lines, unrepeated_lines
+from replayer.report.outside_lines import (
+    dependence_lines,
+    outside_cause_line,
+    outside_lines,
+    unrepeated_desync_lines,
+    unrepeated_lines,
+)
 from replayer.report.party_report import CauseTexts
 from replayer.status import STATUS_CODES
 from replayer.timeline.verify import VerificationReport
@@ -77,8 +83,9 @@ def explain(
     environment, if that differs. If both give the same state, new processes, different hash seeds, and instances that
     ran from an earlier keyframe are tried. Of two tapes of one run, what the two parties differ in is exchanged.
 
-    Exit code: 0 every variant gives the recorded state, 1 a difference was found, 3 none was found but the tape is not
-    sealed, 4 none was found but the tape is damaged, or damage prevents the search, 5 no tape.
+    Exit code: 0 every variant gives the recorded state, 1 a difference was found, or verify saw one that no variant
+    repeats, 3 none was found but the tape is not sealed, 4 none was found but the tape is damaged, or damage prevents
+    the search, 5 no tape.
 
     Parameters
     ----------
@@ -100,9 +107,8 @@ def explain(
     if other_tape is not None or other is not None:
         two = ensure_two(path, other_tape, only_of_one=tick is not None or code is not None)
         return explain_two(two, sim, other, changes, CauseTexts(_cause_lines, cause_facts), as_json=as_json)
-    path, tick = _source(path, tick)
-    if code is not None and not code.is_dir():
-        raise UsageError(f"expected a folder, got --code {code}")
+    path, tick, seen = explained_source(path, tick)
+    _ensure_folder(code)
     factory = factory_of(sim)
     with ready_tape(path):
         pass  # Each variant reads it again.
@@ -121,31 +127,23 @@ def explain(
             code=str(code.absolute()) if code is not None else None,
             progress=lambda fraction: show(f"searching the bad tick: {fraction:.0%}"),
             on_stage=show,
+            seen=seen,
         )
     if as_json:
         print_json(explanation_facts(path, explanation))
     else:
         first_line.print("\n".join(map(plain_text, [*_lines(path, explanation), *proof_lines(path, explanation, sim)])))
+    return _exit_code(explanation)
+
+
+def _ensure_folder(code: Path | None) -> None:
+    if code is not None and not code.is_dir():
+        raise UsageError(f"expected a folder, got --code {code}")
+
+
+def _exit_code(explanation: Explanation) -> int:
     status = STATUS_CODES[explanation.report.status] if explanation.report is not None else SAME
-    return status if explanation.agrees else DIFFERS
-
-
-def _source(path: Location, tick: int | None) -> tuple[Location, int | None]:
-    """The tape and the tick of a dump; for a tape what was given."""
-    try:
-        source = dump_source(path)
-    except ValueError as error:
-        raise UsageError(str(error)) from None
-    if source is None:
-        return path, tick
-    if tick not in (None, source.tick):
-        raise UsageError(f"{path} is the dump of tick {source.tick:,}, got --tick {tick}")
-    if source.missing is not None:
-        print_visible(
-            f"note: {plain_text(source.missing)} is not here as it was recorded: {source.tape} is explained, which begins one tick before",
-            file=sys.stderr,
-        )
-    return source.tape, source.tick
+    return status if explanation.agrees and not explanation.is_seen else DIFFERS
 
 
 def _changes(words: list[str]) -> dict[str, str | None]:
@@ -184,7 +182,7 @@ def _lines(path: Location, explanation: Explanation) -> list[str]:
     elif explanation.agrees:
         which = "every variant" if len(explanation.ran) == len(explanation.variants) else "every variant that ran"
         lines = [f"{path}: tick {tick}: {which} gives the recorded state", *dependence_lines(explanation)]
-        lines += _tested_block(explanation)
+        lines += [*unrepeated_desync_lines(explanation), *_tested_block(explanation)]
     elif not explanation.ran:
         lines = [f"{path}: tick {tick}: no variant reached the step, whose state differed when the tape was verified"]
         lines += _known_lines(explanation)

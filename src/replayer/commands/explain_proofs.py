@@ -16,7 +16,14 @@ from replayer.report.outside_lines import outside_cause_line
 
 def proof_lines(path: Location, explanation: Explanation, sim: str | None) -> list[str]:
     """The commands, where all variants gave one state that is not the recorded one; none for what was varied already."""
+    named = f" --sim {shlex.quote(sim)}" if sim is not None else ""
     between, is_known = explanation.between, outside_cause_line(explanation) is not None
+    if explanation.agrees and explanation.is_seen and not is_known:
+        tape = f"{shlex.quote(shown_path(path))}{named}"
+        return [
+            f"next: replay certify {tape} --factor hash-seed  # all ticks, with other hash seeds",
+            f"      replay verify {tape}  # once more, in another process",
+        ]
     if explanation.agrees or explanation.pair is not None or not explanation.ran or is_known:
         return []
     if between is not None and between.suspicious:
@@ -35,7 +42,6 @@ def proof_lines(path: Location, explanation: Explanation, sim: str | None) -> li
         )
         if name not in varied
     ]
-    named = f" --sim {shlex.quote(sim)}" if sim is not None else ""
     command = f"replay explain {shlex.quote(shown_path(path))} --tick {explanation.tick}{named}"
     return [f"{'      ' if number else 'next: '}{command} {one}" for number, one in enumerate(options)]
 

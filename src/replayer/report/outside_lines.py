@@ -22,6 +22,11 @@ def outside_cause_line(explanation: Explanation) -> str | None:
     if (replaced := explanation.replaced) is not None:
         gives = f"the step gives the recorded state (in {replaced.runs} of {replaced.runs} processes)"
         return f"cause: {replaced.what}: where {replaced.how}, {gives}, and as it is now another one"
+    if (count := explanation.memory_runs) > 0:
+        filled = (
+            "where fresh memory is filled with zeros, the step gives one state, and with another pattern another one"
+        )
+        return f"cause: memory that the step reads before anything was written there: {filled} (in {count} of {count} processes each)"
     if (what := explanation.differs_by) is not None:
         if explanation.pair is None:
             gives = f"the step does not raise and gives one state (in {STAND_IN_RUNS} of {STAND_IN_RUNS} processes)"
@@ -43,6 +48,22 @@ def dependence_lines(explanation: Explanation) -> list[str]:
     if dependence is None:
         return []
     return [f"  in another run it may give another one; it depends on {dependence.removeprefix('cause: ')}"]
+
+
+def unrepeated_desync_lines(explanation: Explanation) -> list[str]:
+    """Of a tick that differed somewhere, and has the recorded state with every variant: what is not known; else empty."""
+    if not explanation.is_seen:
+        return []
+    where = "when it was verified in this process" if explanation.is_only_here else None
+    if explanation.seen is not None:
+        where = f"when replay verify ran ({explanation.seen})"
+    begins = f"  it differed {where}, and that was not repeated" if where else "  in copies of one process it differed"
+    if explanation.depends_on is not None:
+        return [begins]
+    return [
+        f"{begins}: the cause is not known; not ruled out are, among others, the hash seed that a process draws,",
+        "  addresses of memory, memory that is read before it is written, threads, clocks, and code that was changed since",
+    ]
 
 
 def _variables_text(found: DecidingVariables | None) -> str | None:

@@ -103,6 +103,12 @@ class VerificationReport(RenderedAsHtml):
         """True if every tick was re-simulated to its recorded hash, no block is damaged and no keyframe is wrong."""
         return not (self.first_bad is not None or self.problems or self.unreached or self.wrong_keyframes)
 
+    @property
+    def unverified(self) -> list[str]:
+        """Why ticks before the first divergent one could not be verified."""
+        unreached = [f"{tick_range(ticks.first_tick, ticks.last_tick)}: {ticks.why}" for ticks in self.unreached]
+        return [*map(str, self.problems), *unreached]
+
 
 def verify_tape(
     path: str | os.PathLike[str],

@@ -28,16 +28,11 @@ from replayer.diagnose.explain.answer.split_objects import with_joined
 from replayer.diagnose.explain.explained_pair import explained_pair
 from replayer.diagnose.explain.given.given_cause import with_given
 from replayer.diagnose.explain.outside.deciding_variables import with_deciding_variables
-from replayer.diagnose.explain.outside.differing_reads import dependent_reads, differing_reads, raising_reads
-from replayer.diagnose.explain.outside.outside_variants import (
-    AT_A_TIME,
-    RUNS,
-    UNSURE_RUNS,
-    outside_variants,
-    repeated,
-)
+from replayer.diagnose.explain.outside.further_variants import try_further
+from replayer.diagnose.explain.outside.kinds_tested import KindsTested
+from replayer.diagnose.explain.outside.outside_variants import outside_variants, run_some
 from replayer.diagnose.explain.outside.tested_settings import settings_tested
-from replayer.diagnose.explain.values.process_settings import DifferingSetting, differing_settings, process_settings
+from replayer.diagnose.explain.values.process_settings import differing_settings, process_settings
 from replayer.diagnose.explain.variant_choice import (
     SEEDS,
     choose_pair,
@@ -59,7 +54,6 @@ from replayer.diagnose.explain.versions.tested_functions import with_tested_func
 from replayer.tape.noted_outside import noted_outside
 from replayer.tape.tape import Tape
 from replayer.timeline.verify import VerificationReport, verify_tape
-from replayer.value_text import tick_range
 from sim.kernel.state import Snapshot
 
 Progress = Callable[[float], None]  # The progress of the search for the bad tick, from 0 to 1.
@@ -78,6 +72,7 @@ def explain_tape(
     progress: Progress = lambda _: None,
     on_stage: OnStage = lambda _: None,
     last_variants: Callable[[], Sequence[Variant]] = tuple,
+    seen: str | None = None,
 ) -> Explanation:
     """Explain a tick of a tape: the given one, or that of a finding; by default, search the first divergent tick.
 
@@ -86,7 +81,7 @@ def explain_tape(
     world. environment, code: the other variant; by default the recorded environment, where it differs. on_stage:
     called with the tick, once it is known, and with the variants that begin to run, in a few words. last_variants:
     called if all variants give the same state, but not the recorded one; a variant of its result counts if it gives
-    the recorded state.
+    the recorded state. seen: where replay verify told that the given tick differs; None if that is not known.
 
     Raises VariantFailedError if a variant cannot be run, MissingTickError if the tick or the one before is not on the
     tape, ValueError if the finding is not of this tape and tick, UnfitSimulationError and UnknownWorldError as
@@ -96,7 +91,7 @@ def explain_tape(
         now, others, notes = first_variants(tape, environment or {}, code)
         runner.warm_up([now, *others])
         case = _Case(tape, factory, runner, now, others, notes, asked=bool(environment) or code is not None)
-        case = attrs.evolve(case, last_variants=last_variants, on_stage=on_stage)
+        case = attrs.evolve(case, last_variants=last_variants, on_stage=on_stage, seen=seen)
         tick = tick + tape.last_tick + 1 if tick is not None and tick < 0 else tick
         if finding is not None:
             _ensure_finding_of(finding, tape, tick)
@@ -137,7 +132,7 @@ def _explain_first(case: _Case, progress: Progress) -> Explanation:
         report = _verify_here(case, lambda done, total: progress(share * done / max(1, total)))
     except SimulationFailedError as error:
         return _explain_raised(case, error)
-    problems = _unverified(report)
+    problems = report.unverified
     explanation = None
     if report.findings:
         explanation = case.explain(report.findings[0].tick, report.findings[0], problems)
@@ -151,8 +146,11 @@ def _explain_first(case: _Case, progress: Progress) -> Explanation:
         here = case.explain_here(explanation, report.findings[0])
         if here is not None:
             return here
+        further = case.further(explanation, report.findings[0].before)
+        if not further.agrees:
+            return further
         note = f"tick {explanation.tick:,} has a different hash when it is verified in this process, and on no variant"
-        return attrs.evolve(explanation, notes=[*explanation.notes, note], is_only_here=True)
+        return attrs.evolve(further, notes=[*explanation.notes, note], is_only_here=True)
     is_complete = report.ok and report.status == "intact" and not skipped
     return Explanation(None, 0, [], None, [], None, [], None, [], case.notes, report=None if is_complete else report)
 
@@ -176,12 +174,6 @@ def _explain_raised(case: _Case, error: SimulationFailedError) -> Explanation:
     return explanation
 
 
-def _unverified(report: VerificationReport) -> list[str]:
-    """Why ticks before the first divergent one could not be verified."""
-    unreached = [f"{tick_range(ticks.first_tick, ticks.last_tick)}: {ticks.why}" for ticks in report.unreached]
-    return [*map(str, report.problems), *unreached]
-
-
 @attrs.frozen(eq=False)
 class _Case:
     """The tape to explain, and the variants to run.
@@ -199,6 +191,7 @@ class _Case:
     asked: bool
     last_variants: Callable[[], Sequence[Variant]] = tuple
     on_stage: OnStage = lambda _: None
+    seen: str | None = None
 
     def explain(self, tick: int, finding: Finding | None = None, problems: Sequence[str] = ()) -> Explanation:
         """Explain one tick. problems: why ticks before it could not be verified. Raises as explain_tape does."""
@@ -225,24 +218,68 @@ class _Case:
         notes += [f"{one.variant.label}: {one.why_not}" for one in outcomes if one.why_not is not None]
         notes = list(dict.fromkeys(notes))
         if pair is not None:
-            explained = explained_pair(tick, recorded_hash, outcomes, pair, notes)
-            explained = attrs.evolve(explained, settings=self._settings(pair, tick, before))
-            run = partial(self._run_if_possible, tick=tick, before=before, earlier=pair)
-            explained = with_tested_functions(with_joined(explained, run), run)
-            explained = with_given(explained, before, self.runner.give)
-            explained = attrs.evolve(explained, differs_by=self._differs_by(explained, pair, before))
-            if explained.replaced is None and explained.differs_by is None:
-                recorded = tape.meta.get("environment") or {}
-                explained = with_deciding_variables(explained, recorded, run)
-            return attrs.evolve(explained, depends_on=self._depends_on(explained, before))
+            return self._explained(tick, outcomes, pair, notes, before)
         if finding is None and all(one.step is None for one in outcomes):
             raise VariantFailedError(f"tick {tick:,}: no variant reached the step: {'; '.join(notes)}")
-        explanation = Explanation(tick, recorded_hash, outcomes, None, [], None, [], None, [], notes)
+        explanation = Explanation(tick, recorded_hash, outcomes, None, [], None, [], None, [], notes, seen=self.seen)
+        kinds = self._kinds(tick, before)
         if explanation.agrees:  # By chance, perhaps: the tick was asked for, or differed when the tape was verified.
-            return attrs.evolve(explanation, depends_on=self._depends_on(explanation, before))
+            explanation = attrs.evolve(explanation, depends_on=kinds.depends_on(explanation))
+            return self.further(explanation, before) if explanation.is_seen else explanation
         explanation = with_known_differences(tape, self.factory, explanation, finding)
-        raised = attrs.evolve(explanation, differs_by=self._raises_by(explanation, before))
-        return attrs.evolve(raised, depends_on=self._depends_on(raised, before))
+        raised = attrs.evolve(explanation, differs_by=kinds.raises_by(explanation))
+        return self.further(attrs.evolve(raised, depends_on=kinds.depends_on(raised)), before)
+
+    def _kinds(self, tick: int, before: Snapshot) -> KindsTested:
+        return KindsTested(self.asked, partial(self._run_if_possible, tick=tick, before=before, earlier=()))
+
+    def _explained(
+        self,
+        tick: int,
+        outcomes: list[VariantOutcome],
+        pair: tuple[VariantOutcome, VariantOutcome],
+        notes: list[str],
+        before: Snapshot,
+    ) -> Explanation:
+        """The explanation by two outcomes that differ."""
+        kinds = self._kinds(tick, before)
+        explained = explained_pair(tick, self.tape.state_hash(tick), outcomes, pair, notes)
+        run = partial(self._run_if_possible, tick=tick, before=before, earlier=pair)
+        explained = attrs.evolve(explained, settings=settings_tested(pair, run))
+        explained = with_tested_functions(with_joined(explained, run), run)
+        explained = with_given(explained, before, self.runner.give)
+        explained = attrs.evolve(explained, differs_by=kinds.differs_by(explained, pair))
+        if explained.replaced is None and explained.differs_by is None:
+            recorded = self.tape.meta.get("environment") or {}
+            explained = with_deciding_variables(explained, recorded, run)
+        return attrs.evolve(explained, depends_on=kinds.depends_on(explained))
+
+    def further(self, explanation: Explanation, before: Snapshot | None) -> Explanation:
+        """Try what makes a difference in some processes alone: what fresh memory holds, and, after a desync, more hash seeds.
+
+        explanation: by variants that all gave one state.
+        """
+        tick, is_known = explanation.tick, explanation.differs_by or explanation.depends_on
+        seen = between_steps(self.tape, tick) if tick is not None else None
+        if (
+            self.asked
+            or is_known
+            or before is None
+            or tick is None
+            or not explanation.ran
+            or (seen and seen.suspicious)
+        ):
+            return explanation
+        found = try_further(
+            explanation, self.now, partial(self._run_if_possible, tick=tick, before=before, earlier=explanation.ran)
+        )
+        outcomes = [*explanation.variants, *found.outcomes]
+        if found.pair is None:
+            return attrs.evolve(explanation, variants=outcomes, tested=found.tested)
+        if found.memory_runs:
+            explained = explained_pair(tick, explanation.recorded_hash, outcomes, found.pair, explanation.notes)
+            return attrs.evolve(explained, memory_runs=found.memory_runs, seen=explanation.seen)
+        return self._explained(tick, outcomes, found.pair, explanation.notes, before)
 
     def explain_here(self, explanation: Explanation, finding: Finding) -> Explanation | None:
         """Compare with the present variant under the settings of this process, whose step alone gives another state.
@@ -261,7 +298,10 @@ class _Case:
         if pair is None:
             return None
         explained = explained_pair(tick, explanation.recorded_hash, outcomes, pair, explanation.notes)
-        return attrs.evolve(explained, settings=self._settings(pair, tick, before))
+        return attrs.evolve(
+            explained,
+            settings=settings_tested(pair, partial(self._run_if_possible, tick=tick, before=before, earlier=pair)),
+        )
 
     def _run(
         self,
@@ -309,37 +349,6 @@ class _Case:
                 return outcomes, chosen
         return outcomes, None
 
-    def _settings(
-        self, pair: tuple[VariantOutcome, VariantOutcome], tick: int, before: Snapshot
-    ) -> list[DifferingSetting]:
-        return settings_tested(pair, partial(self._run_if_possible, tick=tick, before=before, earlier=pair))
-
-    def _differs_by(
-        self, explained: Explanation, pair: tuple[VariantOutcome, VariantOutcome], before: Snapshot
-    ) -> str | None:
-        present, tick = traced_present(explained.variants), explained.tick
-        is_named = explained.replaced is not None or any(one.proved for one in explained.settings)
-        if self.asked or is_named or present is None or present.step is None or tick is None:
-            return None
-
-        run = partial(self._run_if_possible, tick=tick, before=before)
-        return differing_reads(explained.cause, pair, present.step.reads, run)
-
-    def _raises_by(self, explanation: Explanation, before: Snapshot) -> str | None:
-        present, tick = traced_present(explanation.variants), explanation.tick
-        if self.asked or present is None or tick is None:
-            return None
-        return raising_reads(present, partial(self._run_if_possible, tick=tick, before=before))
-
-    def _depends_on(self, explained: Explanation, before: Snapshot) -> str | None:
-        """The kind of reads on which the state depends, if neither a line nor a variant tells the cause."""
-        present, tick = traced_present(explained.variants), explained.tick
-        is_known = explained.replaced or explained.differs_by or any(one.proved for one in explained.settings)
-        is_told = explained.cause is not None and explained.cause.kind not in ("unseen", "line", "branch")
-        if self.asked or is_known or (is_told and not explained.is_refuted) or present is None or tick is None:
-            return None
-        return dependent_reads(present, partial(self._run_if_possible, tick=tick, before=before))
-
     def _find_recorded(
         self,
         tick: int,
@@ -354,43 +363,13 @@ class _Case:
         """
         present = traced_present(earlier)
         reads = present.step.reads if present is not None and present.step is not None else []
+        run = partial(self._started, tick, before)
         if present is not None and not self.asked:
             replacing = outside_variants(self.now, reads, present.imported, noted_outside(self.tape))
-            outcomes = self._run_some(replacing, tick, before, recorded_hash, earlier)
+            outcomes = run_some(replacing, self.now, recorded_hash, earlier, run)
             if pair is not None or any(outcome.result == (recorded_hash, None) for outcome in outcomes):
                 return outcomes
             earlier = [*earlier, *outcomes]
-            return [*outcomes, *self._run_some(self.last_variants(), tick, before, recorded_hash, earlier)]
+            return [*outcomes, *run_some(self.last_variants(), self.now, recorded_hash, earlier, run)]
         last = self.last_variants() if pair is None else ()
-        return self._run_some(last, tick, before, recorded_hash, earlier)
-
-    def _run_some(
-        self,
-        variants: Sequence[Variant],
-        tick: int,
-        before: Snapshot,
-        recorded_hash: int,
-        earlier: Sequence[VariantOutcome],
-    ) -> list[VariantOutcome]:
-        """Run variants, some at a time, up to the first one that gives the recorded state, which comes last."""
-        outcomes = list[VariantOutcome]()
-        for first in range(0, len(variants), AT_A_TIME):
-            batch = [
-                attrs.evolve(variant, environment={**self.now.environment, **variant.environment})
-                for variant in variants[first : first + AT_A_TIME]
-            ]
-            outcomes += self._run_if_possible(batch, tick=tick, before=before, earlier=[*earlier, *outcomes])
-            recorded = [outcome for outcome in outcomes if outcome.result == (recorded_hash, None)]
-            outcomes = [outcome for outcome in outcomes if outcome.result != (recorded_hash, None)]
-            runs = RUNS if len({outcome.result for outcome in earlier}) == 1 else UNSURE_RUNS
-            if (
-                recorded
-                and (
-                    found := repeated(
-                        recorded[0], runs, partial(self._run_if_possible, tick=tick, before=before, earlier=recorded)
-                    )
-                )
-                is not None
-            ):
-                return [*outcomes, found]
-        return outcomes
+        return run_some(last, self.now, recorded_hash, earlier, run)

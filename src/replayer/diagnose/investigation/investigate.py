@@ -57,7 +57,7 @@ def investigate(
         is_known = cause is not None and cause.kind != "unseen" and not explanation.is_refuted
         if is_known or explanation.tick is None:
             return explanation
-        if explanation.agrees and not explanation.is_only_here:
+        if explanation.memory_runs or (explanation.agrees and not explanation.is_seen):
             return explanation
         if explanation.between is not None and explanation.between.suspicious:
             return explanation
@@ -68,7 +68,7 @@ def investigate(
         if hidden.suspicious is False and (explanation.pair is None or _is_hidden(explanation)):
             # What made the recording another run than all those made here is in none of the search's runs either.
             hidden = attrs.evolve(hidden, suspicious=None)
-        return attrs.evolve(explanation, tested=[*tested, hidden])
+        return attrs.evolve(explanation, tested=[*explanation.tested, *tested, hidden])
 
 
 def _is_hidden(explanation: Explanation) -> bool:

@@ -20,9 +20,13 @@ from recorder import Recorder
 from replayer import verify_tape
 from replayer.diagnose import explain_tape
 from replayer.diagnose.explain.answer.explanation import Explanation
+from replayer.diagnose.explain.outside import further_variants
+from replayer.diagnose.explain.outside.further_variants import MEMORY, OTHER_SEEDS
 from replayer.diagnose.explain.variants import Variant, VariantOutcome
 from replayer.diagnose.investigation import investigate as investigation
 from replayer.diagnose.investigation.investigate import HIDDEN, investigate
+from replayer.report.outside_lines import outside_cause_line
+from replayer.tape.tape import Tape
 
 from oracle.command_lines import assert_one_line, run
 from project_paths import SOURCES
@@ -67,6 +71,21 @@ class Decaying:
         self.state["tick"][()] += 1
         if self.state["tick"] == 15:
             self.state["x"][:] = np.exp(self.state["x"] * np.float32(-0.37))  # Decaying
+
+
+class Dirty(Plain):
+    def step(self, inputs):
+        self.state["x"][:] += 1
+        if self.state["x"][0] == 15:
+            table = np.empty(4000)  # Dirty
+            self.state["x"][1] += int(table[1700] > 1e100)
+
+
+class Shelf(Plain):
+    def step(self, inputs):
+        self.state["x"][:] += 1
+        if self.state["x"][0] == 15:
+            self.state["x"][1] += hash("oak") % 16 == 12  # Shelf
 
 
 class Local:
@@ -159,9 +178,10 @@ def test_negative_results_of_check_and_certify_are_printed(module: Any, capsys: 
     record(module.Plain())
     facts = explained(capsys, "PlainEdit")
     assert facts["cause"] is None
-    environments, hidden = facts["tested"]
+    memory, environments, hidden = facts["tested"]
+    assert memory["cause"] == MEMORY
     assert environments["suspicious"] is False
-    count = sum(1 for side in facts["sides"] if {*side["environment"]} - {"PYTHONHASHSEED"})
+    count = sum(1 for side in facts["sides"] if {*side["environment"]} - {"PYTHONHASHSEED", "MALLOC_PERTURB_"})
     assert count >= 2
     assert environments["found"] == f"the step to tick 15 with {count} other settings: the same state as here"
     assert hidden["suspicious"] is None  # The runs of the search are those that give the present state, too.
@@ -225,8 +245,105 @@ def test_a_difference_that_no_variant_shows_is_searched_for_hidden_state(module:
     record(module.Plain())
     explanation = investigate("run.tape", sim="not_known:Plain", factory=module.PlainEdit)
     assert (explanation.agrees, explanation.is_only_here) == (True, True)
-    [hidden] = explanation.tested
+    memory, seeds, hidden = explanation.tested
+    assert [memory.cause, seeds.cause, seeds.suspicious] == [MEMORY, OTHER_SEEDS, False]
     assert (hidden.cause, hidden.suspicious) == (HIDDEN, None)
+
+
+def line_of(name: str) -> int:
+    """The number of the line that is marked with a name."""
+    return MODULE[: MODULE.index(f"  # {name}")].count("\n") + 1
+
+
+@pytest.mark.seldom(0.5)
+def test_memory_that_is_read_before_it_is_written_is_named(module: Any) -> None:
+    """Whether a run gets zeros there is chance; filled with a pattern, each gives what that pattern gives."""
+    if not further_variants.fills_memory():
+        pytest.skip("the C library does not fill memory")
+    record(module.Dirty())
+    explanation = explain_tape("run.tape", tick=BAD_TICK, sim="not_known:Dirty", factory=module.Dirty, seen="a dump")
+    assert not explanation.agrees
+    assert explanation.memory_runs in (further_variants.RUNS, further_variants.UNSURE_RUNS)
+    assert explanation.pair is not None
+    assert explanation.is_recorded(explanation.pair[0])
+    assert explanation.cause is not None
+    assert (explanation.cause.operation, explanation.cause.place.line) == ("np.empty", line_of("Dirty"))
+    assert "memory that the step reads before anything was written there" in (outside_cause_line(explanation) or "")
+
+
+@pytest.mark.seldom(0.5)
+def test_after_a_desync_that_verify_saw_more_seeds_are_tried(module: Any) -> None:
+    """The first ones give the recorded state. It is told what was tried, and nothing of the seed of that process."""
+    assert os.environ.get("PYTHONHASHSEED") is None
+    run_apart("0")
+    explanation = explain_tape("run.tape", tick=BAD_TICK, sim="not_known:Shelf", factory=module.Shelf, seen="a dump")
+    assert explanation.variables is not None
+    assert explanation.variables.values == {"PYTHONHASHSEED": ("0", "9")}
+    assert explanation.cause is not None
+    assert explanation.cause.place.line == line_of("Shelf")
+
+
+def run_apart(seed: str) -> None:
+    """Record Shelf in a process with this hash seed, which the tape does not state."""
+    program = (
+        "import os, recorder, not_known; del os.environ['PYTHONHASHSEED']\n"
+        "with recorder.Recorder('run.tape', not_known.Shelf(), keyframe_interval_ticks=10, trial_ms=0) as tape:\n"
+        "    for _ in range(20): tape.step()"
+    )
+    paths = os.pathsep.join([str(Path.cwd()), str(SOURCES)])
+    environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": paths}
+    subprocess.run([sys.executable, "-c", program], check=True, env=environment)
+
+
+@pytest.mark.seldom(0.5)
+@pytest.mark.parametrize("is_seen", [True, False])
+def test_a_desync_that_is_not_repeated_is_told(
+    module: Any, capsys: Any, monkeypatch: pytest.MonkeyPatch, *, is_seen: bool
+) -> None:
+    """There is a dump of the tick, or there is none. Without one nothing is known to have differed."""
+    monkeypatch.setattr(further_variants, "MORE_SEEDS", ("4",))
+    record(module.Plain())
+    if is_seen:
+        with Tape("run.tape") as tape:
+            facts = {"tape": "run.tape", "run_id": tape.run_id, "tick": BAD_TICK}
+        Path("run.desync-15").mkdir()
+        Path("run.desync-15", "finding.json").write_text(json.dumps(facts))
+    command = f"explain run.tape --sim not_known:Plain --tick {BAD_TICK}"
+    assert run(replayer.commands.main.main, command) == int(is_seen)
+    out = capsys.readouterr().out
+    assert out.startswith("run.tape: tick 15: every variant gives the recorded state")
+    assert ("  it differed when replay verify ran (run.desync-15 of " in out) is is_seen
+    assert ("and that was not repeated: the cause is not known" in out) is is_seen
+    assert (f"    - {OTHER_SEEDS}: the step gives the recorded state with each of 4 other seeds" in out) is is_seen
+    assert (f" {MEMORY}: " in out) is is_seen
+    assert ("next: replay certify run.tape --sim not_known:Plain --factor hash-seed" in out) is is_seen
+
+
+def test_a_pattern_that_gives_now_this_now_that_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The two patterns give two states once, and not again; or the step gives one state with both."""
+    monkeypatch.setattr(further_variants, "fills_memory", lambda: True)
+    present = VariantOutcome(Variant("now"), stepped(7))
+    explanation = Explanation(BAD_TICK, 7, [present], None, [], None, [], None, [], [])
+    for script, runs, suspicious in (
+        ([[7, 8], [7, 8], [7, 8]], 3, []),
+        ([[7, 8], [7, 8], [8, 8]], 0, [None]),
+        ([[8, 8]], 0, [False]),
+    ):
+        results = iter(script)
+        found = further_variants.filled_memory(
+            explanation,
+            Variant("now"),
+            lambda some, results=results: [  # type: ignore[misc]
+                VariantOutcome(one, stepped(hash_)) for one, hash_ in zip(some, next(results), strict=True)
+            ],
+        )
+        assert (found.memory_runs, [one.suspicious for one in found.tested]) == (runs, suspicious)
+        assert (found.pair is not None) == (runs > 0)
+
+
+def stepped(state_hash: int) -> Any:
+    """A step that gave a state."""
+    return SimpleNamespace(result=(state_hash, None), reads=[])
 
 
 @pytest.mark.seldom(0.18)

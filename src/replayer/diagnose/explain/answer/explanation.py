@@ -12,6 +12,7 @@ from replayer.desync.outside_comparison import ReadComparison
 from replayer.desync.state_diff import FieldDifference
 from replayer.desync.ulps import DifferingElements
 from replayer.diagnose.explain.cause import Cause, SourceLocation
+from replayer.diagnose.explain.trace_step import NOT_REPEATABLE
 from replayer.diagnose.explain.values.given_values import GivenFunctions, GivenValues
 from replayer.diagnose.explain.values.identities import DifferingIdentity
 from replayer.diagnose.explain.values.process_settings import DifferingSetting
@@ -85,6 +86,9 @@ class Explanation:
         set_by_load: the lines of load() that set the values that were proved by that test.
         functions: the test of functions of A's version of the code in B; None if it was not made.
         is_only_here: True if the tick differs when it is verified in this process, and on no variant.
+        seen: where replay verify told that the tick differs; None if that is not known.
+        memory_runs: the number of processes in which the step gave the same with each of two patterns in fresh memory, and
+            another state with the other one; 0 if it was not seen to.
         tested: further causes that were tested because no line is known to be the cause; see diagnose/investigation.
     """
 
@@ -114,6 +118,8 @@ class Explanation:
     set_by_load: list[SourceLocation] = attrs.field(factory=list)
     functions: GivenFunctions | None = None
     is_only_here: bool = False
+    seen: str | None = None
+    memory_runs: int = 0
     tested: list[TestedCause] = attrs.field(factory=list)
 
     @property
@@ -142,6 +148,11 @@ class Explanation:
     def agrees(self) -> bool:
         """True if every variant that ran gives the recorded state, and one did."""
         return self.tick is None or (self.pair is None and bool(self.ran) and all(map(self.is_recorded, self.ran)))
+
+    @property
+    def is_seen(self) -> bool:
+        """True if the tick is known to have differed somewhere, whatever the variants give."""
+        return self.is_only_here or self.seen is not None or NOT_REPEATABLE in self.notes
 
     @property
     def ran(self) -> list[VariantOutcome]:

@@ -43,7 +43,9 @@ def with_deciding_variables(explained: Explanation, recorded: Mapping[str, Any],
                 varies = f"{outcome.variant.label}: the same step, run again in another process, gives another state"
                 return attrs.evolve(explained, notes=[*explained.notes, varies])
     first, second = (one.variant for one in explained.pair)
-    values = {name: (value, _value(second, name)) for name, value in first.environment.items()}
+    names = dict.fromkeys([*first.environment, *second.environment])
+    both = {name: (_value(first, name), _value(second, name)) for name in names}
+    values = {name: pair for name, pair in both.items() if pair[0] != pair[1]}
     is_noted = SEED not in values or fixed_seed(recorded) is not None
     found = DecidingVariables(values, RUNS, is_recorded=first.is_recorded, is_noted=is_noted)
     return attrs.evolve(explained, variables=found)
@@ -62,14 +64,16 @@ def _value(variant: Variant, name: str) -> str | None:
 
 
 def _may_decide(explained: Explanation) -> bool:
-    """Return True if one of the pair gives the recorded state, and its environment alone is another one."""
-    first, second = explained.pair or (None, None)
-    if first is None or second is None or not explained.is_recorded(first) or NOT_REPEATABLE in explained.notes:
+    """Return True if the first of the pair gives the recorded state, and they have other environments, and that alone."""
+    if explained.pair is None or not explained.is_recorded(explained.pair[0]) or NOT_REPEATABLE in explained.notes:
         return False
-    changed, is_now = first.variant, second.variant.is_present and second.variant.environment.keys() <= {SEED}
-    is_other = changed.start is not None or changed.code is not None or changed.replaced is not None
-    if not changed.environment or not is_now or is_other:
+    first, second = (one.variant for one in explained.pair)
+    if first.environment == second.environment or not (first.is_present or second.is_present):
         return False
+    for one in (first, second):
+        if one.start is not None or one.code is not None or one.replaced is not None or one.settings:
+            return False
+    changed = {**first.environment, **second.environment}
     kind = None if explained.cause is None else explained.cause.kind
-    is_arithmetic = any(name.startswith(_ARITHMETIC) for name in changed.environment)
+    is_arithmetic = any(name.startswith(_ARITHMETIC) for name in changed)
     return kind in _SAY_LESS or (kind == "operation" and not is_arithmetic)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 
 import attrs
@@ -75,6 +76,33 @@ def _emptied(now: Variant, reads: Iterable[OutsideRead]) -> list[Variant]:
 
 def _replacing(now: Variant, label: str, replaced: Replaced) -> Variant:
     return attrs.evolve(now, label=label, replaced=replaced)
+
+
+def run_some(
+    variants: Sequence[Variant],
+    now: Variant,
+    recorded_hash: int,
+    earlier: Sequence[VariantOutcome],
+    run: Callable[[Sequence[VariantOutcome], Sequence[Variant]], list[VariantOutcome]],
+) -> list[VariantOutcome]:
+    """Run variants, some at a time, up to the first one that gives the recorded state, which comes last.
+
+    now: the present one. run: gets what was run earlier, and the variants.
+    """
+    outcomes = list[VariantOutcome]()
+    for first in range(0, len(variants), AT_A_TIME):
+        batch = [
+            attrs.evolve(variant, environment={**now.environment, **variant.environment})
+            for variant in variants[first : first + AT_A_TIME]
+        ]
+        outcomes += run([*earlier, *outcomes], batch)
+        recorded = [outcome for outcome in outcomes if outcome.result == (recorded_hash, None)]
+        outcomes = [outcome for outcome in outcomes if outcome.result != (recorded_hash, None)]
+        runs = RUNS if len({outcome.result for outcome in earlier}) == 1 else UNSURE_RUNS
+        found = repeated(recorded[0], runs, partial(run, recorded)) if recorded else None
+        if found is not None:
+            return [*outcomes, found]
+    return outcomes
 
 
 def repeated(
