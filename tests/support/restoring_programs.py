@@ -54,6 +54,7 @@ DEFECTS = [
 OTHER_DEFECTS = [
     Defect("set_orders:RebuiltSet", "RebuiltSet.cells", "order of a set", True, ""),  # explain names no set: its order.
     Defect("weak_members:WeakSetOrder", "WeakSetOrder.watched", "order of a WeakSet", False, ""),
+    Defect("weak_members:CountedByClass", "Swift.flying", "class attribute", True, ""),
     Defect("weak_members:CountsEnds", "Kite.fallen", "class attribute", True, ""),
 ]
 SOUND = [

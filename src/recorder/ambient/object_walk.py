@@ -130,8 +130,6 @@ class _Walk:
             self.ambient.leaves[own] = tuple(one.__qualname__ for one in registered)
             self.ambient.objects[own], self.ambient.contents[own] = holder, ("registered", registered)
 
-    # --- values
-
     def _value(self, path: Path, value: Any) -> None:
         kind = kind_of(type(value))
         ambient = self.ambient
@@ -220,7 +218,7 @@ class _Walk:
 
     def walk_weak(self, path: Path, value: Any) -> None:
         kind = kind_of(type(value))
-        waiting = self._keyed if kind == WEAK_KEYS else self._holders
+        waiting = self._holders if self._in_instance and kind != WEAK_KEYS else self._keyed
         waiting.append((path, kind, self._keep(kind, path, value)))
 
     def walk_iterator(self, path: Path, value: Any) -> None:
@@ -233,8 +231,7 @@ class _Walk:
                     self._value((*path, ("held", index)), one)
 
     def walk_memory(self, path: Path, value: Any) -> None:
-        content = self._keep("memory", path, value)
-        self.ambient.leaves[path] = Memory(memory_text(value), content)
+        self.ambient.leaves[path] = Memory(memory_text(value), self._keep("memory", path, value))
 
     def walk_content(self, path: Path, value: Any) -> None:
         self.ambient.leaves[path] = self._keep(kind_of(type(value)), path, value)
@@ -361,13 +358,16 @@ class _Walk:
                     self.walk_function((*own, ("function", f"{index}:{function.__name__}")), function)
 
     def named(self) -> Ambient:
-        """The ambient, with dictionaries of weak keys by the names of those, which may have been found after them."""
+        """The ambient, with weak collections by the names of what they hold, which may have been found after them."""
         while self._keyed:
-            path, _, content = self._keyed.popleft()
-            named = NamedKeys.of(content, lambda one: self._seen.get(id(one)), name_of, is_plain)
-            self.ambient.leaves[path], self.ambient.members[path] = named.leaf, named.paths
-            for name, one in named.others:
-                self._value((*path, ("item", name)), one)
+            path, kind, content = self._keyed.popleft()
+            if kind == WEAK_KEYS:
+                named = NamedKeys.of(content, lambda one: self._seen.get(id(one)), name_of, is_plain)
+                self.ambient.leaves[path], self.ambient.members[path] = named.leaf, named.paths
+                for name, one in named.others:
+                    self._value((*path, ("item", name)), one)
+            else:
+                self._holders.append((path, kind, content))
             self.walk_on()
         return self.ambient
 

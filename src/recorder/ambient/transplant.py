@@ -44,7 +44,7 @@ def give_values(live: Ambient, copy: Ambient, copy_state: State, candidates: Seq
     transplant = Transplant(live, copy, copy_state)
     if surroundings:
         live.put_back(surroundings)
-        transplant.give_keys(surroundings)
+        transplant.give_members(surroundings)
     for candidate in candidates:
         if candidate.kind != "alias":
             for path in candidate.paths:
@@ -140,15 +140,28 @@ class Transplant:
             raise NoCounterpartError
         return copied(content)
 
-    def give_keys(self, prefixes: Sequence[Path]) -> None:
-        """Give dictionaries with weak keys, at or below these paths, the live run's values for the copy's own keys."""
+    def give_members(self, prefixes: Sequence[Path]) -> None:
+        """Let weak collections, at or below these paths, hold the copy's own objects in place of the live run's."""
         for path, (kind, content) in self._live.contents.items():
-            if kind != WEAK_KEYS or path[0][0] == INSTANCE or not any(path[: len(one)] == one for one in prefixes):
+            if path[0][0] == INSTANCE or not any(path[: len(one)] == one for one in prefixes):
                 continue
-            holder = self._live.objects[path]
-            for key, one in self._keyed(path, content):
-                if not isinstance(key, weakref.ref):
-                    holder[key] = one
+            holder: Any = self._live.objects.get(path)
+            if kind == WEAK_KEYS:
+                for key, one in self._keyed(path, content):
+                    if not isinstance(key, weakref.ref):
+                        holder[key] = one
+            elif kind in ("weak set", "weak dict"):
+                put_content(kind, holder, self._own_members(path, kind, content))
+
+    def _own_members(self, path: Path, kind: str, content: list[Any]) -> list[Any]:
+        """The copy's objects at the paths of the members; a reference to one that it does not have."""
+        places = self._live.members.get(path, [None] * len(content))
+        entries = content if kind == "weak dict" else [(None, one) for one in content]
+        own = [
+            (key, one if place is None else self._copy.objects.get(place, one))
+            for place, (key, one) in zip(places, entries, strict=True)
+        ]
+        return own if kind == "weak dict" else [one for _, one in own]
 
     def _keyed(self, path: Path, content: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
         """The values of a dictionary with weak keys, with the copy's own keys; a reference to one that it does not have."""

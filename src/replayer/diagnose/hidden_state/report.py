@@ -59,6 +59,7 @@ class Suspect:
             generator, environment variable, clock, entropy, alias, reading, …
         detail: the difference, in a few words.
         proved: True if the hashes differ with it, and are equal when it is as in the live run.
+        with_others: True if they are equal only when all suspects of the finding of which this is True are so together.
         lines: the first lines that name it, of those that ran from the restore up to the bad tick, such as flock.py:12.
     """
 
@@ -67,11 +68,13 @@ class Suspect:
     detail: str
     proved: bool
     lines: tuple[str, ...] = ()
+    with_others: bool = False
 
     def __str__(self) -> str:
         kind = "" if self.name.endswith(f"({self.kind})") else f" ({self.kind})"
         where = f"; named in {', '.join(self.lines)}" if self.lines else ""
-        return f"{self.name}{kind}: {self.detail}{'; proved' if self.proved else '; suspected'}{where}"
+        found = "proved together with the others" if self.with_others else "proved" if self.proved else "suspected"
+        return f"{self.name}{kind}: {self.detail}; {found}{where}"
 
 
 @attrs.frozen
@@ -106,6 +109,7 @@ class SyncFinding:
         suspects: the most likely first.
         note: a remark, in a sentence.
         without_effect: without suspects: names of values that differed, were put back and made no difference.
+        is_compared: False if no values outside the state were compared.
         repeats: of a restore into fresh instances whose cause was not proved.
         lost: the field in which save() differs right after the load; None if it is equal, or not compared.
     """
@@ -121,6 +125,7 @@ class SyncFinding:
     states: tuple[Snapshot, Snapshot] | None = None
     without_effect: list[str] = attrs.field(factory=list)
     repeats: Repeats | None = None
+    is_compared: bool = True
     lost: str | None = None
 
     def __str__(self) -> str:
@@ -235,6 +240,8 @@ def finding_lines(finding: SyncFinding) -> list[str]:
     elif finding.without_effect:
         names = ", ".join(finding.without_effect[:SUSPECTS_SHOWN])
         lines.append(f"  the cause is not known; put back as in the live run, without effect: {names}")
+    elif not finding.is_compared:
+        lines.append("  the cause is not known: no values outside the state were compared")
     elif finding.way in (FRESH, USED):
         lines.append(
             "  no Python value was seen to differ: check state in C code or files, threads, the order of memory "

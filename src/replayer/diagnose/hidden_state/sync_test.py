@@ -54,8 +54,9 @@ STATES_BYTES_MAX = 256 << 20  # Larger periods keep only hashes: a finding then 
 
 _DISTURBED = (
     "the run differs if values outside the state are kept for comparison, as it can with weak references and finalizers: "
-    "none were kept, and no suspects can be named"
+    "none were kept"
 )
+_COMPARED_LATER = "; what is named is of a further run, up to the restore"
 
 Inputs = Callable[[int], Any] | Iterable[Any] | Mapping[int, Any] | None
 Progress = Callable[[int, int], None]  # Ticks done, total number of ticks.
@@ -184,6 +185,7 @@ class _Run:
         self._last: Ambient | None = None
         self._all_inputs: list[bytes] = []
         self.is_disturbed = False
+        self._is_named = False  # True if suspects were found by a further run.
         self.tick = 0
 
     def put_back(self) -> None:
@@ -198,7 +200,7 @@ class _Run:
         if self._trials.makes_unequal:
             notes.append("a second instance does not start like the live one: making it depends on something else")
         if not self._trials.is_watching:
-            notes.append(_DISTURBED)
+            notes.append(f"{_DISTURBED}{_COMPARED_LATER if self._is_named else ''}")
         unnoticed = {
             name: kind
             for name, (kind, _) in self._unrestored.items()
@@ -291,6 +293,9 @@ class _Run:
         if outcome.bad_count is None or self._disturbs(period):
             return None
         suspects, without_effect = self._trials.suspects(period, way, outcome)
+        if not self._trials.is_watching:
+            suspects = self._trials.compared_later(self._all_inputs[: period.start_tick], period, way) or suspects
+            self._is_named = self._is_named or bool(suspects)
         if not any(suspect.proved for suspect in suspects):
             ends = lambda: end_of_trial(self._trials.run(period, way))  # noqa: E731 - it is short
             suspects = [*dependences(ends, OwnCode(self._live)), *suspects]
@@ -303,7 +308,9 @@ class _Run:
         if way == FRESH and not any(suspect.proved for suspect in suspects):
             finding = attrs.evolve(finding, repeats=self._repeated(period, outcome))
         lost = self._trials.lost(period, way)
-        return attrs.evolve(finding, lost=lost, without_effect=without_effect if not suspects else [])
+        without_effect = without_effect if not suspects else []
+        is_compared = self._trials.is_watching
+        return attrs.evolve(finding, lost=lost, without_effect=without_effect, is_compared=is_compared)
 
     def _running_threads(self) -> list[str]:
         """The names of threads that the simulation started, but for those of pools, which wait for work."""
@@ -331,7 +338,8 @@ class _Run:
         """Add the tick to an alias: its effect may show long after the first load that broke it."""
         if suspect.kind != "alias":
             return suspect
-        return attrs.evolve(suspect, detail=f"{suspect.detail}, first seen at tick {self._unrestored[suspect.name][1]}")
+        _, tick = self._unrestored.get(suspect.name, ("", None))
+        return suspect if tick is None else attrs.evolve(suspect, detail=f"{suspect.detail}, first seen at tick {tick}")
 
     def _check_reading(self, period: Period) -> list[SyncFinding]:
         outcome = self._trials.run(period, READ)

@@ -140,6 +140,7 @@ class Trials:
             if ambient is not None and given:
                 give_values(period.ambient, ambient, copy.state, given)
                 unlike = not_taken(period.ambient, take_ambient(self._roots, copy), given)
+                ambient = None  # What it holds would live longer.
             if not _is_like(copy, period.start.hash(), period.start if given else None):
                 return TrialOutcome(0, copy.state.snapshot(), "loading the state changed it", ambient)
             action = "the step"
@@ -183,6 +184,29 @@ class Trials:
                 return False
         return hashes[2] != hashes[0]
 
+    def compared_later(self, inputs: Sequence[bytes], period: Period, way: str) -> list[Suspect]:
+        """The suspects by the values of one more run up to a period, which goes no further: to keep them changes no step.
+
+        inputs: of all ticks up to the period. Empty if that run is another one.
+        """
+        self._before.put_back()
+        try:
+            with self._own_caches():
+                again = as_simulation(self._factory())
+                for one in inputs:
+                    again.step(decode_plain(one))
+                known = attrs.evolve(period, ambient=take_ambient(self._roots, again))
+        except Exception:  # noqa: BLE001 - another instance in this process may fail in any way
+            return []
+        finally:
+            period.after.put_back()
+        self.is_watching = again.state.hash() == period.start.hash()
+        try:
+            outcome = self.run(known, way) if self.is_watching else None
+            return [] if outcome is None or outcome.bad_count is None else self.suspects(known, way, outcome)[0]
+        finally:
+            self.is_watching = False
+
     def lost(self, period: Period, way: str) -> str | None:
         """The field that a load() of the state at the start does not give back; None if none is known. way: of the copy."""
         if way == FRESH:
@@ -225,25 +249,24 @@ class Trials:
         files = (getattr(module, "__file__", None) for module in self._roots.modules.values())
         return lines_that_run(frozenset(file for file in files if file is not None), self._lines)
 
-    # --- judging
-
     def suspects(self, period: Period, way: str, outcome: TrialOutcome) -> tuple[list[Suspect], list[str]]:
         """The candidates that make the copy diverge, the most likely first, and the names of those without effect.
 
-        A candidate is proved if restoring it alone makes the hashes equal. If several take part, one is proved if
-        the hashes differ when all others are restored and it is not. Where copies end in different ways, restoring it must
+        A candidate is proved if restoring it alone makes the hashes equal. If none does that, several are proved together
+        if restoring them does, and none of them can be left out. Where copies end in different ways, restoring it must
         make them equal each time: once may be chance.
         """
         candidates = self._candidates(period, outcome)
         tried = candidates[:CANDIDATES_MAX]
         alone = {id(candidate): self.run(period, way, [candidate]) for candidate in tried}
         proved = {key for key, result in alone.items() if result.bad_count is None}
-        together = len(candidates) > 1 and not proved and self.run(period, way, candidates).bad_count is None
-        if together:
-            proved = {id(each) for each in tried if self._is_needed(period, way, outcome, candidates, each)}
+        together: list[Candidate] = []
+        if len(candidates) > 1 and not proved and self.run(period, way, candidates).bad_count is None:
+            together = self._needed(period, way, candidates)
+            proved = set(map(id, together))
         if proved and self._varies(period, way, outcome):
-            alone_proved = [[one] for one in tried if id(one) in proved] if not together else [candidates]
-            kept = [ones for ones in alone_proved if self._is_equal_each_time(period, way, ones)]
+            each_proved = [together] if together else [[one] for one in tried if id(one) in proved]
+            kept = [ones for ones in each_proved if self._is_equal_each_time(period, way, ones)]
             proved &= {id(one) for ones in kept for one in ones}
         harmless = [
             candidate
@@ -252,11 +275,18 @@ class Trials:
         ]
         left = [candidate for candidate in candidates if id(candidate) not in proved and candidate not in harmless]
         left.sort(key=lambda candidate: id(candidate) not in alone or not _got_further(alone[id(candidate)], outcome))
-        chosen = [*((one, True) for one in tried if id(one) in proved), *((one, False) for one in left)]
+        chosen = [*(one for one in candidates if id(one) in proved), *left]
         lines = self._lines_run(period, way) if chosen else {}
         suspects = [
-            Suspect(one.name, one.kind, one.detail, proved=is_proved, lines=lines_naming(one.name, lines))
-            for one, is_proved in chosen
+            Suspect(
+                one.name,
+                one.kind,
+                one.detail,
+                proved=id(one) in proved,
+                lines=lines_naming(one.name, lines),
+                with_others=id(one) in proved and len(together) > 1,
+            )
+            for one in chosen
         ]
         return suspects, [candidate.name for candidate in harmless]
 
@@ -277,13 +307,14 @@ class Trials:
     def _is_equal_each_time(self, period: Period, way: str, put_back: Sequence[Candidate]) -> bool:
         return all(self.run(period, way, put_back).bad_count is None for _ in range(EQUAL_RUNS))
 
-    def _is_needed(
-        self, period: Period, way: str, outcome: TrialOutcome, candidates: Sequence[Candidate], candidate: Candidate
-    ) -> bool:
-        without = self.run(period, way, [other for other in candidates if other is not candidate])
-        if without.state is None and outcome.state is not None:
-            return False  # Related values were restored only in part, and the step raised.
-        return without.bad_count is not None
+    def _needed(self, period: Period, way: str, candidates: Sequence[Candidate]) -> list[Candidate]:
+        """Candidates that make the hashes equal together; of the first CANDIDATES_MAX, none can be left out."""
+        needed = list(candidates)
+        for one in candidates[:CANDIDATES_MAX]:
+            rest = [other for other in needed if other is not one]
+            if rest and self.run(period, way, rest).bad_count is None:
+                needed = rest
+        return needed
 
     def _candidates(self, period: Period, outcome: TrialOutcome) -> list[Candidate]:
         candidates = find_candidates(period.ambient, outcome.ambient) if outcome.ambient is not None else []

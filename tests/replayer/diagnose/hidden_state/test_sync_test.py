@@ -316,6 +316,26 @@ def test_a_value_that_cannot_be_restored_is_named_and_only_suspected() -> None:
     assert [(one.name, one.proved) for one in report.suspects] == [("Script.script", False)]
 
 
+def test_values_that_bring_back_the_state_only_together_are_told_as_such() -> None:
+    """Both the day and the tide are needed; the wind has no part in it."""
+
+    class Tide(leaky_worlds.One):
+        def __init__(self) -> None:
+            super().__init__()
+            self.day = self.tide = self.wind = 0
+
+        def draw(self) -> int:
+            self.day, self.tide, self.wind = self.day + 1, self.tide + 2, self.wind + 3
+            return self.day * 1000 + self.tide
+
+    report = SyncTest(Tide, ticks=20).run()
+
+    found = {one.name.partition(".")[2]: one for one in report.suspects}
+    assert found.keys() == {"day", "tide"}
+    assert all(one.proved and one.with_others for one in found.values())
+    assert "; proved together with the others; named in " in str(found["day"])
+
+
 def test_a_cause_that_is_not_visible_is_reported_as_such() -> None:
     """The position of an iterator in C code is found by its effect, and no harmless value is named."""
 
