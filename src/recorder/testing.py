@@ -22,10 +22,10 @@ from recorder.conformance.contract_checks import (
     ConformanceViolation,
     Subject,
     check_loads,
-    check_process,
     check_recorder,
     check_same_seed,
 )
+from recorder.conformance.fresh_processes import check_process
 
 __all__ = ["SimulationContract"]
 

@@ -8,21 +8,17 @@ seeds, a save that omits something rare passes: eight is the least number to tru
 from __future__ import annotations
 
 import inspect
-import os
 import random
-import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import attrs
-import msgpack
 
 from recorder.adapted.first_trial import returned_names
 from recorder.adapted.named_differences import named_differences
 from recorder.exception_text import raised_text
-from recorder.processes.interpreter import finish, module_program, start_python
 from recorder.processes.isolated_fork import NotIsolatedError, ensure_can_isolate, run_isolated
 from recorder.session.recorder import Recorder
 from recorder.trial.returned import Leaves, differing_leaves, leaves_of
@@ -227,6 +223,19 @@ def check_run(subject: Subject, run: ConformanceRun) -> list[ConformanceViolatio
     return [violation for violation in violations if violation is not None]
 
 
+def check_from_start(subject: Subject, run: ConformanceRun) -> list[ConformanceViolation]:
+    """As check_run, for instances that begin differently: each is put into the state in which the run began."""
+
+    def begun() -> Simulation:
+        simulation = subject.simulation(run.seed)
+        restore(simulation, run.states[0])
+        return simulation
+
+    started = attrs.evolve(subject, make=begun, is_seeded=False, step=None, ignore=())
+    violations = [check_same_seed(started, run), *check_loads(subject, run), check_recorder(started, run)]
+    return [violation for violation in violations if violation is not None]
+
+
 def check_loads(subject: Subject, run: ConformanceRun) -> list[ConformanceViolation]:
     """Load the states of random ticks into fresh instances and into a used one, and continue the run."""
     ticks = len(run.inputs)
@@ -293,47 +302,6 @@ def _check_saves(subject: Subject, run: ConformanceRun) -> ConformanceViolation 
     return ConformanceViolation(RECORDED, run.seed, last, 0, fields, text) if fields else None
 
 
-def check_process(subject: Subject, runs: Sequence[ConformanceRun]) -> list[ConformanceViolation]:
-    """Run the same inputs in a fresh process, with a different hash seed and so a different order of sets.
-
-    Raises RuntimeError if that process cannot run the simulation.
-    """
-    if subject.location is None:
-        return []
-    request = msgpack.packb(
-        {
-            "location": subject.location,
-            "ignore": subject.ignore,
-            "path": sys.path,
-            "runs": [[run.seed, run.inputs] for run in runs],
-            "is_seeded": subject.is_seeded,
-            "step": subject.step,
-        }
-    )
-    seed = "0" if os.environ.get("PYTHONHASHSEED") != "0" else "1"
-    variables = {"PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    process = start_python(module_program("recorder.conformance.contract_process"), environment=variables)
-    finished = finish(process, request)
-    if finished.exit_code:
-        raise RuntimeError(f"the simulation cannot run in another process: {finished.last_words or finished.exit_code}")
-    violations = []
-    for run, (hashes, results) in zip(runs, msgpack.unpackb(finished.output), strict=True):
-        pairs = zip(run.hashes, hashes, strict=True)
-        divergent = next((tick for tick, (expected, actual) in enumerate(pairs) if expected != actual), None)
-        returned = next(
-            ((tick, paths) for tick, one in enumerate(results, 1) if (paths := _returned(run, tick, one))), None
-        )
-        why = "possible: the order of a set, time, chance"
-        if divergent is not None:
-            text = f"state differs in another process at tick {divergent}: {why}"
-            violations.append(ConformanceViolation(PROCESS, run.seed, divergent, 0, (), text))
-        elif returned is not None:
-            tick, paths = returned
-            text = f"step {tick} returned other values in another process: {', '.join(paths)}; {why}"
-            violations.append(ConformanceViolation(PROCESS, run.seed, tick, 0, (), text, paths))
-    return violations
-
-
 def _loaded_live(subject: Subject, run: ConformanceRun, tick: int) -> ConformanceRun:
     """Repeat the run with its own state loaded at a tick, as a recorded canonical simulation does at keyframes."""
     simulation = subject.simulation(run.seed)
@@ -373,14 +341,14 @@ def _follow(
             return ConformanceViolation(
                 trial, run.seed, tick, loaded, fields, f"state differs from the live run at tick {tick}: {named}"
             )
-        returned = _returned(run, tick, leaves_of(result, names)) if tick > start else ()
+        returned = returned_differently(run, tick, leaves_of(result, names)) if tick > start else ()
         if returned:
             text = f"step {tick} returned other values than in the live run: {', '.join(returned)}"
             return ConformanceViolation(trial, run.seed, tick, loaded, (), text, returned)
     return None
 
 
-def _returned(run: ConformanceRun, tick: int, leaves: Leaves) -> tuple[str, ...]:
+def returned_differently(run: ConformanceRun, tick: int, leaves: Leaves) -> tuple[str, ...]:
     """The parts of what a step returned that differ from the run."""
     if run.unstable is None:
         return ()

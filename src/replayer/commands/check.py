@@ -28,6 +28,7 @@ from replayer.commands.check_adapter import (
     check_level,
     level_facts,
     no_step_text,
+    start_lines,
     trial_lines,
 )
 from replayer.commands.options import Json
@@ -187,7 +188,7 @@ def _check_given(
     short = min(ticks, max(TICKS_MIN, ticks // 4))
     try:
         with progress_bar("checking", 1, quiet=as_json) as show:
-            return check_level(subject, subject.simulation(), short, 1, show), None
+            return check_level(subject, subject.simulation(), short, 1, show, is_recorded=True), None
     except (UsageError, RecordingError, TypeError, NoAdapterError) as error:
         return None, f"no run in a fresh process was compared: {' '.join(str(error).split())}"
 
@@ -216,8 +217,10 @@ def _further_lines(further: LevelReport) -> list[str]:
     number = further.seeds
     tried = f"{number} {'trajectory' if number == 1 else 'trajectories'} of {counted(further.ticks, 'tick')}"
     if further.ok:
-        return [f"  {tried}, repeated, loaded and recorded: the same states and results"]
-    return [f"  {tried}: DIFFERENCES", *trial_lines(further)]
+        from_start = "" if further.start is None else " from one start"
+        same = f"  {tried}{from_start}, repeated, loaded and recorded: the same states and results"
+        return [same, *start_lines(further)]
+    return [f"  {tried}: DIFFERENCES", *start_lines(further), *trial_lines(further)]
 
 
 def _suggested_inputs(factory: Callable[[], Any]) -> Callable[[int], Any]:

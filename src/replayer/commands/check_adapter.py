@@ -17,11 +17,12 @@ from recorder.conformance.contract_checks import (
     ConformanceViolation,
     Subject,
     adapter_of_simulation,
-    check_process,
+    check_from_start,
     check_run,
     simulation_from,
     takes_seed,
 )
+from recorder.conformance.fresh_processes import check_process
 from recorder.console.output import print_json
 from recorder.console.progress import progress_bar
 from recorder.errors import RecordingError
@@ -57,6 +58,8 @@ class LevelReport:
         suspects: the suspected hidden state, if any was found.
         hidden: hidden state that only the search next to a live run showed.
         line: the adapter's list of captured parts.
+        start: of runs that a tape begins: how new instances differ before the first step; None if they do not.
+        starts_alike: True if fresh processes do not differ there; None if that was not tested.
         is_varied: False if no run got another seed or other inputs than the first one.
     """
 
@@ -68,6 +71,8 @@ class LevelReport:
     line: str
     hidden: list[SyncFinding] = attrs.field(factory=list)
     is_varied: bool = True
+    start: str | None = None
+    starts_alike: bool | None = None
 
     @property
     def runs(self) -> str:
@@ -159,12 +164,20 @@ def no_step_text(error: NoStepError) -> str:
 
 
 def check_level(
-    subject: Subject, simulation: Simulation, ticks: int, seeds: int, show: Callable[[int], None] = lambda _: None
+    subject: Subject,
+    simulation: Simulation,
+    ticks: int,
+    seeds: int,
+    show: Callable[[int], None] = lambda _: None,
+    *,
+    is_recorded: bool = False,
 ) -> LevelReport:
     """Try the seeds, and search for suspects. simulation: one instance, for its level and report.
 
-    Raises UsageError if a live run raises.
+    is_recorded: a tape holds the start of a run, so that new instances may begin differently. Raises UsageError if a
+    live run raises.
     """
+    start: str | None = None
     runs: list[ConformanceRun] = []
     violations: list[ConformanceViolation] = []
     for seed in range(seeds):
@@ -173,12 +186,19 @@ def check_level(
         except Exception as error:  # noqa: BLE001 - a user's environment may raise anything
             raise UsageError(f"seed {seed}: {raised_text('the live run', error)}") from None
         runs.append(run)
-        violations += check_run(subject, run)
+        found = check_run(subject, run)
+        begins = [one.text for one in found if one.tick == 0 and one.trial in (SAME_SEED, RECORDED)]
+        if is_recorded and begins:
+            start = start or begins[0].partition("at tick 0: ")[2]
+            found = check_from_start(subject, run)
+        violations += found
         show(seed + 1)
     try:
-        violations += check_process(subject, runs)
+        of_processes = check_process(subject, runs)
     except RuntimeError as error:
         raise UsageError(str(error)) from None
+    at_start = [one for one in of_processes if start is not None and one.tick == 0]
+    violations += [one for one in of_processes if one not in at_start]
     suspects: list[Suspect] = []
     if violations:
         bad = next(run for run in runs if run.seed == violations[0].seed)
@@ -187,7 +207,8 @@ def check_level(
     inner = inner_of(simulation)
     line = inner.report().line() if adapter_of_simulation(simulation) is not None else type(inner).__qualname__
     is_varied = subject.is_seeded or _varies_inputs(simulation)
-    return LevelReport(level_of(simulation), seeds, ticks, violations, suspects, line, is_varied=is_varied)
+    report = LevelReport(level_of(simulation), seeds, ticks, violations, suspects, line, is_varied=is_varied)
+    return attrs.evolve(report, start=start, starts_alike=None if subject.location is None else not at_start)
 
 
 def _varies_inputs(simulation: Simulation) -> bool:
@@ -228,6 +249,17 @@ def level_lines(name: str, report: LevelReport) -> list[str]:
     return [f"{name}: level {report.level.value} {verdict} on {tried}", f"  {report.line}", *trial_lines(report)]
 
 
+def start_lines(report: LevelReport) -> list[str]:
+    """How new instances begin, where a tape holds the start of the run that is checked."""
+    if report.start is None:
+        return []
+    processes = {True: "fresh processes start alike; ", False: "so do those of fresh processes; ", None: ""}
+    return [
+        f"  further instances start differently: {report.start}",
+        f"    {processes[report.starts_alike]}all were compared from one start: a recording holds its own, and a replay begins with it",
+    ]
+
+
 def trial_lines(report: LevelReport) -> list[str]:
     """Format the trials of a report: one line each, and their first violations."""
     lines: list[str] = []
@@ -260,6 +292,7 @@ def level_facts(report: LevelReport) -> dict[str, Any]:
         "seeds": report.seeds,
         "ticks": report.ticks,
         "captured": report.line,
+        "start": report.start,
         "hidden": [str(finding) for finding in report.hidden],
         "violations": [{**attrs.asdict(violation), "cause": cause_of(violation)} for violation in report.violations],
         "suspects": [attrs.asdict(suspect) for suspect in report.suspects],

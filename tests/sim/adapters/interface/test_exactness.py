@@ -13,7 +13,8 @@ import pytest
 
 import recorder
 import replayer
-from recorder.conformance.contract_checks import FRESH, PROCESS, RECORDED, USED, Subject, check_process, check_run
+from recorder.conformance.contract_checks import FRESH, PROCESS, RECORDED, USED, Subject, check_run
+from recorder.conformance.fresh_processes import check_process
 from recorder.testing import SimulationContract
 from replayer.commands.check_adapter import check_level, level_lines
 from replayer.commands.main import main
