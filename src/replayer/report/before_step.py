@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from replayer.diagnose.explain.answer.explanation import Explanation
+from replayer.diagnose.explain.values.given_values import GivenValues
 from replayer.diagnose.explain.values.reloaded import NotGivenBack
 from replayer.value_text import plain_text
 
@@ -55,6 +56,7 @@ def _given_lines(explanation: Explanation) -> list[str]:
         return [
             f"  proved: {how} {_end_of(explanation, 1 if given.is_emptied else 0)}:",
             *_some(values),
+            *_not_needed(given),
             *_set_by_load(explanation),
         ]
     if given.without_effect:
@@ -62,6 +64,15 @@ def _given_lines(explanation: Explanation) -> list[str]:
         others = ", and nor has all else that was seen to differ" if given.nor_others else ""
         return [f"  tested: put into B as A has it, this has no effect{others}: {plain_text(names)}"]
     return [f"  tested: {_WITH} ends neither as it did nor as A"]
+
+
+def _not_needed(given: GivenValues) -> list[str]:
+    """What differed besides: it makes no difference at this tick, and may make one later."""
+    names = list(dict.fromkeys(f"{one.name} ({one.kind})" for one in given.not_needed))
+    if not names:
+        return []
+    more = f", and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
+    return [f"  these differed, too, and were not needed at this tick: {plain_text(', '.join(names[:_SHOWN]))}{more}"]
 
 
 def _set_by_load(explanation: Explanation) -> list[str]:

@@ -17,6 +17,7 @@ from replayer.diagnose.explain.answer.explanation import Explanation
 from replayer.diagnose.explain.explain import explain_tape
 from replayer.diagnose.explain.given.give import give_from_the_other
 from replayer.diagnose.explain.values.given_values import GivenValues
+from replayer.report.before_step import before_step_lines
 from sim.kernel.simulation import Simulation, as_simulation, restore
 
 from oracle.command_lines import run
@@ -244,6 +245,10 @@ def test_the_value_that_decides_is_proved_and_one_without_an_effect_is_not() -> 
     assert [(one.name, one.kind) for one in explanation.given.proved] == [("Boat.wind", "attribute")]
     assert explanation.given.is_read
     assert explanation.given.is_alone
+    assert [one.name for one in explanation.given.not_needed] == ["Boat.gusts"]
+    assert "  these differed, too, and were not needed at this tick: Boat.gusts (attribute)" in before_step_lines(
+        explanation
+    )
 
 
 def test_a_value_that_no_traced_line_names_is_proved_as_well() -> None:

@@ -157,7 +157,8 @@ def _judged(test: _Test, own: _End, words: set[str]) -> GivenValues:
     for chosen in filter(None, (read, candidates)):
         if test.proves(chosen):
             needed, is_alone = _needed(test, chosen)
-            return GivenValues(tuple(map(_told, needed)), is_alone=is_alone, is_read=chosen is read)
+            rest = tuple(_told(one) for one in candidates if one not in needed)
+            return GivenValues(tuple(map(_told, needed)), is_alone=is_alone, is_read=chosen is read, not_needed=rest)
     if not read or not test.takes(read):
         return GivenValues(why_not="what the line reads cannot be put into another instance")
     given = test.gives(read)

@@ -7,6 +7,8 @@ from typing import Any, Self
 
 import attrs
 
+_VALUES = ("proved", "not_needed", "without_effect")
+
 
 @attrs.frozen
 class GivenValue:
@@ -38,6 +40,7 @@ class GivenValues:
         is_alone: True if each of them does that alone.
         is_read: True if these are values that the line reads.
         is_emptied: True if they are caches, and A gives the state of B with one of them empty.
+        not_needed: with proved values: the others that differed before the step. Of later ticks nothing is known.
         without_effect: the values that the line reads, if B gives its own state with them.
         nor_others: True if B gives its own state with all else that was seen to differ, too.
         why_not: why nothing was tested; None if it was.
@@ -47,6 +50,7 @@ class GivenValues:
     is_alone: bool = True
     is_read: bool = False
     is_emptied: bool = False
+    not_needed: tuple[GivenValue, ...] = ()
     without_effect: tuple[GivenValue, ...] = ()
     nor_others: bool = False
     why_not: str | None = None
@@ -58,7 +62,7 @@ class GivenValues:
     @classmethod
     def from_plain(cls, plain: dict[str, Any]) -> Self:
         """Decode the plain data of to_plain."""
-        values = {name: tuple(GivenValue(**one) for one in plain[name]) for name in ("proved", "without_effect")}
+        values = {name: tuple(GivenValue(**one) for one in plain[name]) for name in _VALUES}
         return cls(**plain | values)
 
 
