@@ -24,7 +24,7 @@ from recorder.format.segments.segment_encoder import Piece, make_piece
 from recorder.session.outputs.tick_output import OutputCollector
 from recorder.storage.file_names import segment_path
 from replayer import Tape
-from replayer.diagnose.hidden_state.trials import reader_names
+from replayer.diagnose.hidden_state.readers import reader_names
 from replayer.playback.make_simulation import UnfitSimulationError
 from replayer.playback.rebuild_events import rebuild_events
 from replayer.repair.repair import repair_tape

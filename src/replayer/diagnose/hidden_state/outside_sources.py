@@ -114,14 +114,19 @@ class OutsideSources:
             yield
 
     @contextmanager
-    def moved(self, reads: OutsideReads, repeated: frozenset[str] = frozenset()) -> Iterator[None]:
-        """Run the clocks ahead; the sources in repeated return the values of reads again, as long as they last."""
+    def moved(self, reads: OutsideReads, repeated: frozenset[str] = frozenset()) -> Iterator[set[str]]:
+        """Run the clocks ahead; the sources in repeated return the values of reads again, as long as they last.
+
+        Gives the names of those of repeated that have returned none: a copy need not read what the live run read.
+        """
+        unread = set(repeated)
         rest = {name: list(source.values) for name, source in reads.sources.items() if name in repeated}
 
         def read(name: str, kind: str, original: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
             shown, _ = _caller(name)
             kept = rest.get(shown)
             if kept and kept[0][0] == name:
+                unread.discard(shown)
                 return kept.pop(0)[1]
             value = original(*arguments)
             return _ahead(name, value) if kind == CLOCK and shown else value
@@ -132,7 +137,7 @@ class OutsideSources:
                     rest[shown].insert(0, (UNSEEDED, seed))
 
         with self._patched(read, {}, again):
-            yield
+            yield unread
 
     @contextmanager
     def _patched(

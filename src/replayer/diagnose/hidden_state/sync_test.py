@@ -27,6 +27,7 @@ from replayer.desync.state_diff import compare_states
 from replayer.diagnose.hidden_state.dependences import dependences
 from replayer.diagnose.hidden_state.iterated_sets import with_iterated_sets
 from replayer.diagnose.hidden_state.outside_sources import OutsideReads, OutsideSources
+from replayer.diagnose.hidden_state.readers import reader_names
 from replayer.diagnose.hidden_state.report import (
     ENVIRONMENT,
     FRESH,
@@ -39,7 +40,7 @@ from replayer.diagnose.hidden_state.report import (
     SyncReport,
     report_lines,
 )
-from replayer.diagnose.hidden_state.trials import Factory, Period, TrialOutcome, Trials, end_of_trial, reader_names
+from replayer.diagnose.hidden_state.trials import Factory, Period, TrialOutcome, Trials, end_of_trial
 from replayer.playback.make_simulation import UnfitSimulationError, made_by
 from sim.kernel.changes.row_changes import AuditedChanges, UnmarkedWriteError
 from sim.kernel.hooks import marks_its_writes

@@ -26,11 +26,11 @@ from recorder.exception_text import raised_text
 from replayer.desync.object_diff import are_equal
 from replayer.diagnose.hidden_state.naming_lines import Line, lines_naming, lines_that_run
 from replayer.diagnose.hidden_state.outside_sources import OutsideReads, OutsideSources
+from replayer.diagnose.hidden_state.readers import changed_by_reading
 from replayer.diagnose.hidden_state.report import ENVIRONMENT, FRESH, READ, USED, Suspect
 from replayer.playback.lost_on_load import lost_on_load
-from sim.kernel.hooks import CanEnd, EmitsEvents, HasTelemetry, hook, member_name
 from sim.kernel.plain_data import decode_plain
-from sim.kernel.simulation import Simulation, as_simulation, emits_unrequested_events, inner_of, restore
+from sim.kernel.simulation import Simulation, as_simulation, restore
 from sim.kernel.state import Snapshot
 
 CANDIDATES_MAX = 16  # Candidates tried one by one; each costs a repetition of the period.
@@ -107,6 +107,10 @@ class Trials:
         put_back: the values that it gets from the live run. only: the readers to call, or the variables to change.
         """
         repeated = frozenset(path[0][1] for candidate in put_back for path in candidate.paths if path[0][0] == CALL)
+        if repeated:
+            self._used = (
+                None  # It may keep what it has read, as in a generator that it made with a seed from the system.
+            )
         variables = (period.reads.variables if only is None else only) if way == ENVIRONMENT else ()
         context = self._context.copy() if way == FRESH else contextvars.copy_context()
         if way == FRESH:
@@ -144,16 +148,16 @@ class Trials:
             if not _is_like(copy, period.start.hash(), period.start if given else None):
                 return TrialOutcome(0, copy.state.snapshot(), "loading the state changed it", ambient)
             action = "the step"
-            with self._sources.moved(period.reads, repeated):
+            with self._sources.moved(period.reads, repeated) as unread:
                 for count, inputs in enumerate(period.inputs, 1):
-                    changed = _read(copy, only) if way == READ else None
+                    changed = changed_by_reading(copy, only) if way == READ else None
                     if changed is not None:
                         return TrialOutcome(count - 1, copy.state.snapshot(), f"{changed} changed the state", ambient)
                     with self._watched():
                         copy.step(decode_plain(inputs))
                     states = period.states if given else []
                     if not _is_like(copy, period.hashes[count - 1], states[count - 1] if states else None):
-                        return TrialOutcome(count, copy.state.snapshot(), None, ambient, unlike)
+                        return TrialOutcome(count, copy.state.snapshot(), None, ambient, unlike | unread)
         except Exception as error:  # noqa: BLE001 - a copy that lacks a value may fail in any way: that is a finding
             return TrialOutcome(count, None, raised_text(action, error), ambient)
         return TrialOutcome(None, None, None, ambient)
@@ -258,7 +262,7 @@ class Trials:
         """
         candidates = self._candidates(period, outcome)
         tried = candidates[:CANDIDATES_MAX]
-        alone = {id(candidate): self.run(period, way, [candidate]) for candidate in tried}
+        alone = {id(candidate): self._alone(period, way, candidate) for candidate in tried}
         proved = {key for key, result in alone.items() if result.bad_count is None}
         together: list[Candidate] = []
         if len(candidates) > 1 and not proved and self.run(period, way, candidates).bad_count is None:
@@ -307,6 +311,17 @@ class Trials:
     def _is_equal_each_time(self, period: Period, way: str, put_back: Sequence[Candidate]) -> bool:
         return all(self.run(period, way, put_back).bad_count is None for _ in range(EQUAL_RUNS))
 
+    def _alone(self, period: Period, way: str, candidate: Candidate) -> TrialOutcome:
+        """The outcome of a copy that was given one candidate.
+
+        What a step reads is given to another used instance, which must diverge without it.
+        """
+        if way == USED and candidate.paths[0][0][0] == CALL:
+            self._used = None
+            if self.run(period, way).bad_count is None:
+                return TrialOutcome(0, unlike=frozenset((candidate.name,)))
+        return self.run(period, way, [candidate])
+
     def _needed(self, period: Period, way: str, candidates: Sequence[Candidate]) -> list[Candidate]:
         """Candidates that make the hashes equal together; of the first CANDIDATES_MAX, none can be left out."""
         needed = list(candidates)
@@ -341,27 +356,6 @@ def _is_like(copy: Simulation, state_hash: int, state: Snapshot | None) -> bool:
 def end_of_trial(outcome: TrialOutcome) -> tuple[int | None, str | None, int | None]:
     """How a copy ended: when it first differed, with which note, and in which state."""
     return outcome.bad_count, outcome.note, None if outcome.state is None else outcome.state.hash()
-
-
-def reader_names(simulation: Simulation) -> list[str]:
-    """The methods of a simulation that only read its present state."""
-    inner = inner_of(simulation)
-    kinds = (HasTelemetry, EmitsEvents, CanEnd) if emits_unrequested_events(simulation) else (HasTelemetry, CanEnd)
-    names = [member_name(kind) for kind in kinds if hook(inner, kind) is not None]
-    return [*names, *(["save"] if callable(getattr(inner, "save", None)) else [])]
-
-
-def _read(copy: Simulation, readers: Sequence[str] | None) -> str | None:
-    """Read everything that can be read, and name the call that changed the state."""
-    before = copy.state.hash()
-    for name in copy.state:
-        copy.state.field_hash(name)
-    copy.state.snapshot()
-    for name in reader_names(copy) if readers is None else readers:
-        getattr(inner_of(copy), name)()
-        if copy.state.hash() != before:
-            return f"{name}()"
-    return None
 
 
 @contextmanager
