@@ -43,8 +43,8 @@ from recorder.ambient.outside.process_facts import (
     LOCALE_NAME,
     PROCESSORS,
     TIME_ZONE,
-    VARIABLES,
     USABLE,
+    VARIABLES,
     changed_settings,
     process_facts,
 )

@@ -363,7 +363,10 @@ class _Case:
         """
         present = traced_present(earlier)
         reads = present.step.reads if present is not None and present.step is not None else []
-        run = partial(self._started, tick, before)
+
+        def run(known: Sequence[VariantOutcome], variants: Sequence[Variant]) -> list[VariantOutcome]:
+            return self._run_if_possible(variants, tick=tick, before=before, earlier=known)
+
         if present is not None and not self.asked:
             replacing = outside_variants(self.now, reads, present.imported, noted_outside(self.tape))
             outcomes = run_some(replacing, self.now, recorded_hash, earlier, run)
