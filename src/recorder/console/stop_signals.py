@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from collections.abc import Iterator
@@ -69,3 +70,40 @@ def heed_signals_again() -> None:
 def _raise(number: int, _: object) -> None:
     ignore_further_signals()
     raise StoppedBySignal(*_STOPS[signal.Signals(number)])
+
+
+# --- processes that are forked meanwhile, such as the workers of a pool that the user's step starts
+
+# Their pool ends them by SIGTERM, and waits for them. The handler would print a traceback there; a worker that ignores the
+# signal would not end; and of a signal that comes before the child has begun, Python forgets that it called a handler.
+
+
+class _Held(threading.local):
+    """The signals that this thread holds back while it forks."""
+
+    signals: frozenset[signal.Signals] = frozenset()
+
+
+_held = _Held()
+
+
+def _hold() -> None:
+    ours = {number for number in _STOPS if signal.getsignal(number) is _raise or number in _ignored}
+    _held.signals = frozenset(ours - signal.pthread_sigmask(signal.SIG_BLOCK, ours))
+
+
+def _release() -> None:
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _held.signals)
+    _held.signals = frozenset()
+
+
+def _end_at_once() -> None:
+    for number in _STOPS:
+        if signal.getsignal(number) is _raise or number in _ignored:
+            signal.signal(number, signal.SIG_DFL)
+    _ignored.clear()
+    _release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_hold, after_in_parent=_release, after_in_child=_end_at_once)

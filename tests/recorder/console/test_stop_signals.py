@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from pathlib import Path
 from typing import Any
 
@@ -100,3 +101,37 @@ def test_an_extraction_that_is_stopped_is_continued_by_the_same_command(
     assert run(replayer.commands.main.main, command.replace("/out ", "/whole ")) == 0
     assert files(tmp_path / "out") == files(tmp_path / "whole")
     assert not (tmp_path / "out.unfinished").exists()
+
+
+def test_a_forked_process_is_ended_by_the_signals_at_once(capfd: pytest.CaptureFixture[str]) -> None:
+    """As a worker of a pool is: it printed a traceback, or lost a signal that came before it had begun, and hung."""
+
+    def ended(children: list[int]) -> list[int]:
+        deadline, codes = time.monotonic() + 20, []
+        for child in children:
+            while (found := os.waitpid(child, os.WNOHANG))[0] == 0 and time.monotonic() < deadline:
+                time.sleep(0.001)
+            if found[0] == 0:
+                os.kill(child, signal.SIGKILL)
+                found = os.waitpid(child, 0)
+            codes.append(os.waitstatus_to_exitcode(found[1]))
+        return codes
+
+    def forked(number: int) -> int:
+        child = os.fork()
+        if child == 0:
+            try:
+                time.sleep(60)
+            finally:
+                os._exit(0)
+        os.kill(child, number)
+        return child
+
+    with signals_raised():
+        sent = [number for number, _, _ in SENT] * 40
+        assert ended([forked(number) for number in sent]) == [-number for number in sent]
+        ignore_further_signals()
+        assert ended([forked(signal.SIGTERM)]) == [-signal.SIGTERM]
+        heed_signals_again()
+        assert not signal.pthread_sigmask(signal.SIG_BLOCK, ()) & {number for number, _, _ in SENT}
+    assert "Traceback" not in capfd.readouterr().err
