@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import sysconfig
 from collections.abc import Iterable
@@ -14,6 +15,18 @@ from sim.kernel.simulation import Simulation, subject_of
 _PACKAGES = Path(sim.kernel.__file__ or "").parents[2]
 # Not imported: the adapters and the replayer are above this room. Worlds and scenarios count as the user's code.
 _LIBRARY = tuple(f"{_PACKAGES / name}/" for name in ("recorder", "replayer", "sim/kernel", "sim/adapters"))
+
+_PYTHONS = Path(os.__file__).parent
+# Locks and waits of Python's library, which ask a clock how long they may wait: no value of it leaves them.
+_WAITS = tuple(
+    f"{_PYTHONS}/{name}"
+    for name in ("threading.py", "queue.py", "subprocess.py", "concurrent/futures/", "multiprocessing/")
+)
+
+
+def only_waits(path: str) -> bool:
+    """Return True for a file of Python's library whose reads of clocks no user sees."""
+    return path.startswith(_WAITS)
 
 
 class OwnCode:

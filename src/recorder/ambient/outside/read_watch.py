@@ -23,6 +23,7 @@ import recorder.processes.seeds.unseeded
 from recorder.ambient.outside.outside_read import (
     ATTRIBUTES,
     CHANGED,
+    CLOCK,
     CONTACT,
     ENTROPY,
     FILE,
@@ -38,7 +39,7 @@ from recorder.ambient.outside.outside_read import (
     module_fact,
     variable_fact,
 )
-from recorder.ambient.outside.own_code import is_librarys
+from recorder.ambient.outside.own_code import is_librarys, only_waits
 from recorder.ambient.outside.read_functions import Call, read_functions
 from recorder.processes.seeds.unseeded import RESEEDED, SHARED_SEED, UNSEEDED, replace_seeding, shared_seed
 
@@ -115,7 +116,7 @@ class ReadWatch:
             return None
         self._busy.is_busy = True
         try:
-            caller = self._caller(sys._getframe(1))  # noqa: SLF001 - inspect.stack would read source files
+            caller = self._caller(sys._getframe(1), kind)  # noqa: SLF001 - inspect.stack would read source files
             if caller is None:
                 return None
             function, path, line = caller
@@ -238,8 +239,11 @@ class ReadWatch:
                     names[name] = substitutes[id(value)][1]
         return replaced
 
-    def _caller(self, frame: FrameType | None) -> tuple[str | None, str, int] | None:
-        """The function of Python's library that the user's code called, if any, and the line of that call."""
+    def _caller(self, frame: FrameType | None, kind: str) -> tuple[str | None, str, int] | None:
+        """The function of Python's library that the user's code called, if any, and the line of that call.
+
+        None for a read of none of the user's code, and for a clock that a lock or a wait of the library reads.
+        """
         function = None
         while frame is not None:
             path = frame.f_code.co_filename
@@ -248,6 +252,8 @@ class ReadWatch:
             if path.startswith(_LOADING) or path.endswith(_NOT_READS) or any(name in path for name in _COMPILERS):
                 return None
             if path.startswith(_LIBRARY) and "site-packages" not in path:
+                if function is None and kind == CLOCK and only_waits(path):
+                    return None
                 function = library_name(frame)
             elif is_librarys(path) and not path.startswith(_PASSED_ON):
                 return None  # A read of ours, while the state is captured.

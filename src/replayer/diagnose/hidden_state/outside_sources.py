@@ -26,6 +26,7 @@ import attrs
 
 import recorder.processes.seeds.unseeded
 from recorder.ambient.outside.dated_class import dated_class
+from recorder.ambient.outside.own_code import only_waits
 from recorder.ambient.outside.read_watch import library_name
 from recorder.ambient.roots import Roots
 from recorder.processes.seeds.unseeded import UNSEEDED, draw_seeds
@@ -93,7 +94,7 @@ class OutsideSources:
 
         def read(name: str, kind: str, original: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
             value = original(*arguments)
-            shown, place = _caller(name)
+            shown, place = _caller(name, kind)
             if not shown:
                 return value
             source = reads.sources.setdefault(shown, SourceReads(shown, kind))
@@ -123,7 +124,7 @@ class OutsideSources:
         rest = {name: list(source.values) for name, source in reads.sources.items() if name in repeated}
 
         def read(name: str, kind: str, original: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
-            shown, _ = _caller(name)
+            shown, _ = _caller(name, kind)
             kept = rest.get(shown)
             if kept and kept[0][0] == name:
                 unread.discard(shown)
@@ -167,7 +168,7 @@ class OutsideSources:
 
         def read_variable(self: Any, key: Any) -> Any:
             if self is os.environ and threading.get_ident() == thread and isinstance(key, str):
-                variables.setdefault(key, _caller("os.environ")[1])
+                variables.setdefault(key, _caller("os.environ", "")[1])
             return get_item(self, key)
 
         def draw() -> int | None:
@@ -224,16 +225,19 @@ _LIBRARY = str(Path(os.__file__).parent)
 _COMPILERS = {"numba", "llvmlite"}  # They time themselves when a step first calls a compiled function.
 
 
-def _caller(name: str) -> tuple[str, str]:
+def _caller(name: str, kind: str) -> tuple[str, str]:
     """The function of Python's library that user code called, and the file and line of that call.
 
-    Both empty if a compiler called it, or a package while it is first imported: no step reads that.
+    Both empty if a compiler called it, or a package while it is first imported: no step reads that; and of a clock that a
+    lock or a wait of the library reads.
     """
     frame = sys._getframe(1)  # noqa: SLF001 - inspect.stack reads source files, which would take a thousand times longer
     shown, place = name, ""
     while frame is not None:
         file = frame.f_code.co_filename
         if file.startswith(_LIBRARY) and "site-packages" not in file:
+            if shown == name and kind == CLOCK and only_waits(file):
+                return "", ""
             shown = name if name == UNSEEDED else library_name(frame)
         elif not file.startswith(_NOT_CALLERS) and not (file.startswith("<") and frame.f_code.co_name == "__init__"):
             is_imported = frame.f_code.co_name == "<module>" and "site-packages" in file

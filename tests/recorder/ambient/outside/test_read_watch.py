@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import builtins
+import concurrent.futures
 import datetime as dt
 import hashlib
 import importlib
 import inspect
 import os
+import queue
 import random
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +21,7 @@ import curious_worlds
 import numpy as np
 import pytest
 
-from recorder.ambient.outside.outside_read import CONTENT_BYTES_MAX, OutsideRead, content_fact, fact_of
+from recorder.ambient.outside.outside_read import CLOCK, CONTENT_BYTES_MAX, OutsideRead, content_fact, fact_of
 from recorder.ambient.outside.own_code import OwnCode
 from recorder.ambient.outside.process_facts import process_facts
 from recorder.ambient.outside.read_watch import READS_MAX, ReadWatch
@@ -286,3 +289,29 @@ def test_imports_of_other_modules_are_noted(tmp_path: Path, monkeypatch: pytest.
         ["import", "not_there_at_all", 4, "absent"],
         ["import", "there_since_now", 8, "found"],
     ]
+
+
+class Waiting:
+    """Waits by Python's locks, and by a loop of its own."""
+
+    def step(self) -> None:
+        """Make a step."""
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            pool.submit(int).result(timeout=5)
+        threading.Semaphore().acquire(timeout=5)
+        queue.Queue(1).put(1, timeout=5)
+        until = time.monotonic() + 0.001
+        while time.monotonic() < until:
+            pass
+
+
+def test_the_clock_of_a_lock_is_not_noted() -> None:
+    """No value of it leaves the lock: verify listed it as a clock that was not compared."""
+
+    def watched() -> dict[str, Any]:
+        watch = ReadWatch(OwnCode(Waiting()))  # type: ignore[arg-type]
+        with watch.watching():
+            Waiting().step()
+        return {"clocks": [one.name for one in watch.reads if one.kind == CLOCK]}
+
+    assert set(in_a_copy(watched)["clocks"]) == {"time.monotonic"}
