@@ -12,25 +12,38 @@ import msgpack
 
 from sim.adapters.capture.graph.object_graph import graph_entries
 from sim.adapters.capture.graph.values.trees import unpack
-from sim.adapters.capture.values import decode_value
+from sim.adapters.capture.values import decode_value, encode_value
 from sim.adapters.object_view.graph_reader import GraphReader
 from sim.adapters.object_view.shown_values import Word, last_name
 from sim.adapters.object_view.value_text import shortened
 from sim.kernel.schema import Schema
 from sim.kernel.state import State
 
+_OF_ENVIRONMENTS, _VALUES = ("action", "reset"), ("action", "options")  # See sim/adapters/gymnasium/inputs.py.
 WIDTH = 200  # Characters of one value that is no list, dict or object.
 _ERRORS = (ValueError, LookupError, TypeError, OverflowError, RecursionError, msgpack.UnpackException)
 
 
 def shown_inputs(inputs: Any) -> Any:
-    """The inputs of a tick, with the arguments of calls as lists, dicts, texts and numbers; what cannot be shown as it is."""
+    """The inputs of a tick, with the arguments of calls, and actions and options of environments, as lists, dicts, texts and numbers; what cannot be shown as it is."""
+    if type(inputs) is dict and not inputs.keys().isdisjoint(_OF_ENVIRONMENTS):
+        return {key: _value(one) if key in _VALUES and type(one) is bytes else one for key, one in inputs.items()}
     if type(inputs) is not dict or not any(map(_is_method, inputs)):
         return inputs
     return {
         key: _shown(value) if type(value) is bytes and (key == "set" or _is_method(key)) else value
         for key, value in inputs.items()
     }
+
+
+def _value(content: bytes) -> Any:
+    """The value in the bytes of an action or of options; the bytes, if they are not those of a value."""
+    try:
+        tree = msgpack.unpackb(content, raw=False, strict_map_key=False)
+        is_value = type(tree) is list and encode_value(decode_value(content)) == content
+        return _Shown().value(tree) if is_value else content
+    except _ERRORS:
+        return content
 
 
 def _is_method(key: Any) -> bool:

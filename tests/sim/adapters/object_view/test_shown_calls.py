@@ -17,6 +17,7 @@ import recorder
 import replayer.commands.main
 from replayer import Tape
 from replayer.value_text import inputs_to_json
+from sim.adapters.capture.values import encode_value
 from sim.adapters.object_view.shown_calls import shown_inputs
 
 
@@ -115,3 +116,16 @@ def test_bytes_that_are_no_call_stay_bytes(content: bytes) -> None:
 def test_bytes_of_a_users_own_inputs_stay_bytes_whatever_their_keys_are(inputs: dict[str, bytes]) -> None:
     """They may be numbers or lists to MessagePack by chance; assignments are told with a call alone."""
     assert shown_inputs(inputs) == inputs
+
+
+def test_actions_of_several_agents_are_shown_as_they_were_passed() -> None:
+    """They were the hexadecimal digits of their bytes."""
+    action = {"red_0": np.int64(3), "blue_0": np.array([0.5, 1.0]), "text": ("a", 2)}
+    shown = {"red_0": 3, "blue_0": [0.5, 1.0], "text": ["a", 2]}
+    assert inputs_to_json({"action": encode_value(action)}) == {"action": shown}
+    assert inputs_to_json({"reset": 4, "options": encode_value({"size": (2, 3)})}) == {
+        "reset": 4,
+        "options": {"size": [2, 3]},
+    }
+    for other in (b"", b"\x93\xa1d\x01", b"abc", encode_value(action) + b"1"):  # Of a simulation of another kind.
+        assert inputs_to_json({"action": other}) == {"action": other.hex()}
