@@ -64,7 +64,7 @@ class Candidate:
 def find_candidates(live: Ambient, copy: Ambient) -> list[Candidate]:
     """The differences between two ambients, the outermost names first."""
     groups: dict[Path, list[Path]] = {}  # Differing paths, by the name that they are shown under.
-    differing = set(_differing(live, copy))
+    differing = dict.fromkeys(_differing(live, copy))  # In the order of the walk: that of a set varies from run to run.
     for path in sorted(differing, key=len):
         if any(path[:depth] in differing for depth in range(1, len(path))):
             continue  # Restoring the outer one restores this as well.
