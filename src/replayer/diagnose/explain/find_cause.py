@@ -387,12 +387,8 @@ class _BackwardSearch(ReadNames):
 
     def _only_below(self, item: int) -> SourceLocation | None:
         """The first line that only one version of the code has, and ran in a call that the item's statement made."""
-        group = self._group(item)
-        for place in range(group[0] + 1, item):
-            found = self._new_line(place)
-            if found is not None:
-                return found
-        return None
+        found = map(self._new_line, range(self._group(item)[0] + 1, item))
+        return next((one for one in found if one is not None), None)
 
     def _only_in_one(self, item: int) -> tuple[SourceLocation, SourceLocation | None] | None:
         """The line that only one version of the code has, if the two diverged at it."""
