@@ -397,15 +397,18 @@ def test_code_that_was_edited_before_a_tape_was_resumed_is_named(load_shop: Load
     )
 
 
-def test_of_a_run_that_was_killed_it_is_not_known(load_shop: Load, tmp_path: Path) -> None:
+def test_of_a_run_that_was_killed_it_is_not_known(
+    load_shop: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The end of its tape would tell what was replaced."""
-    tape = recorder.record(load_shop(SECRET).Shop(), tmp_path / "run.tape", quiet=True, trial_ms=0)
+    tape = recorder.record(load_shop(ELSEWHERE).Shop(), tmp_path / "run.tape", quiet=True, trial_ms=0)
     for _ in range(5):
         tape.step()
     tape.tape.flush()
     (tmp_path / "killed.tape").write_bytes((tmp_path / "run.tape").read_bytes())
     tape.close()
-    load_shop(SECRET).SECRET[0] = 2
+    load_shop(ELSEWHERE)
+    monkeypatch.setattr(functools, "secret_of_a_shop", 2, raising=False)
     found = said_of_code(tmp_path / "killed.tape", sys.modules[NAME].Shop)
     assert (found.suspicious, found.found) == (
         None,
@@ -424,9 +427,11 @@ class Unbound:
         """Called like a function."""
 
 
-def test_code_that_cannot_be_looked_at_stops_no_recording(load_shop: Load, tmp_path: Path) -> None:
+def test_code_that_cannot_be_looked_at_stops_no_recording(
+    load_shop: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """From then on it is not known what was replaced."""
-    shop, path = load_shop(SECRET), tmp_path / "run.tape"
+    shop, path = load_shop(ELSEWHERE), tmp_path / "run.tape"
     with recorder.record(shop.Shop(), path, quiet=True, trial_ms=0, keyframe_interval_ticks=5) as one:
         for tick in range(1, 21):
             one.step()
@@ -434,7 +439,8 @@ def test_code_that_cannot_be_looked_at_stops_no_recording(load_shop: Load, tmp_p
                 shop.half = Unbound()  # type: ignore[attr-defined]
     with Tape(path) as tape:
         assert tape.sealed
-    load_shop(SECRET).SECRET[0] = 2
+    load_shop(ELSEWHERE)
+    monkeypatch.setattr(functools, "secret_of_a_shop", 2, raising=False)
     found = said_of_code(path, sys.modules[NAME].Shop)
     assert found.found == f"{EQUAL}; whether any was replaced while the run was recorded is not known"
 
