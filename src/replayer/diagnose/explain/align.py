@@ -92,7 +92,11 @@ class Alignment:
             variant: {record.frame: (record.module, record.function) for record in trace.records}
             for variant, trace in enumerate((first, second))
         }
-        self._pair_frames()
+        self._paired = {  # The calls of the first trace that correspond to one of the second.
+            f"f{first.records[item.first].frame}"
+            for item in self.items
+            if item.first is not None and item.second is not None
+        }
         self._compare()
 
     def _keys(self, records: list[Record], *, is_second: bool) -> list[tuple[str, str, int]]:
@@ -173,14 +177,6 @@ class Alignment:
         return history[seen[0]][0][1] if len(seen) == 1 else None
 
     # --- comparing
-
-    def _pair_frames(self) -> None:
-        """Note which calls correspond, before any value of them is looked at: one of the two may run more of it first."""
-        for item in reversed(self.items):
-            if item.first is not None and item.second is not None:
-                first, second = self.first.records[item.first], self.second.records[item.second]
-                self._names[f"f{second.frame}"] = f"f{first.frame}"
-        self._paired = set(self._names.values())
 
     def _compare(self) -> None:
         last_pair, touched = -1, set[str]()

@@ -100,8 +100,7 @@ class _BackwardSearch(ReadNames):
                 origin.kind == ARGUMENT and draws_from(cause) and hands_over(cause)
             )  # The one that is called draws.
             # A branch makes no part of an object, and a line that does not read the object is not about it.
-            is_read = origin.kind != DIVERGED and name in set(self._reads(further[0]))
-            is_fetched = is_read and only_fetches(cause)
+            is_fetched = only_fetches(cause) and origin.kind != DIVERGED and name in set(self._reads(further[0]))
             if not (is_fetched or only_passes) or is_called_by_others(inner, outer, statement):
                 break
             cause, end = self._cause(*further, outside), further[0]
