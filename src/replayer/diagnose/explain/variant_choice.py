@@ -110,10 +110,19 @@ def choose_pair(outcomes: list[VariantOutcome], recorded_hash: int) -> tuple[Var
     recorded.sort(key=lambda outcome: not outcome.variant.is_never_restored)
     different = [outcome for outcome in run if outcome.result != (recorded_hash, None)]
     if recorded and different:
-        return recorded[0], different[0]
+        changed = different[0].variant
+        alike = [one for one in recorded if one.variant.start == changed.start]
+        return (alike if alike and _is_elsewhere(changed, recorded) else recorded)[0], different[0]
     first = run[0] if run else None
     other = next((outcome for outcome in run if first is not None and outcome.result != first.result), None)
     return (first, other) if first is not None and other is not None else None
+
+
+def _is_elsewhere(changed: Variant, recorded: list[VariantOutcome]) -> bool:
+    """Return True if a variant has another environment or other settings: nothing else shall differ in the pair, then."""
+    return all(
+        (one.variant.environment, one.variant.settings) != (changed.environment, changed.settings) for one in recorded
+    )
 
 
 def _present_variant(recorded: Mapping[str, Any]) -> Variant:

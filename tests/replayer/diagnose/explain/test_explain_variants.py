@@ -19,6 +19,7 @@ from recorder import Recorder
 from recorder.format.blocks.block import HEADER_BYTES, BlockKind
 from replayer.diagnose.explain.answer.explanation import DecidingVariables, Explanation
 from replayer.diagnose.explain.outside.deciding_variables import with_deciding_variables
+from replayer.diagnose.explain.variant_choice import choose_pair
 from replayer.diagnose.explain.variants import Variant, VariantOutcome
 from replayer.tape.tape import Tape
 from replayer.timeline.verify import verify_tape
@@ -198,6 +199,23 @@ def test_a_seed_whose_state_another_process_does_not_repeat_is_not_named() -> No
 def outcome(variant: Variant, state_hash: int) -> VariantOutcome:
     """The outcome of a variant with the hash of a state."""
     return VariantOutcome(variant, SimpleNamespace(result=(state_hash, None)))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("different", "start"),
+    [
+        (Variant("now"), -1),  # What an instance without a restore keeps is what the recorded run kept.
+        (Variant("PYTHONHASHSEED=1", {"PYTHONHASHSEED": "1"}), None),
+        (Variant("with settings", settings={"sys.argv": []}), None),
+    ],
+)
+def test_two_variants_that_are_compared_differ_in_one_thing(different: Variant, start: int | None) -> None:
+    """Of several that give the recorded state, a fresh one is compared with a fresh one of another environment."""
+    fresh, untouched = outcome(Variant("now"), 7), outcome(Variant("untouched", start=-1), 7)
+    other = outcome(different, 8)
+    pair = choose_pair([fresh, untouched, other], 7)
+    assert pair is not None
+    assert (pair[0].variant.start, pair[1]) == (start, other)
 
 
 @pytest.mark.seldom(0.15)
