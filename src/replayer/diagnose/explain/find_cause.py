@@ -303,8 +303,7 @@ class _BackwardSearch(ReadNames):
             kind, place = "operation", attrs.evolve(place, line=operation[0].line)
             value = self._result(operation) or value
         elif other is not None or only is not None:
-            kind = "edited"
-            place, other = only or (place, other)
+            kind, (place, other) = "edited", only or (place, other)
         elif outside:
             kind = "outside" if self._is_one_version() else "version"
             if defined is not None:
@@ -326,7 +325,7 @@ class _BackwardSearch(ReadNames):
             statement.calls if statement is not None else (),
             value,
             [value for value in (self._outside_value(name, item) for name in outside) if value is not None],
-            self._path,
+            [(place, changed) for _, changed in self._path[:1] if only is not None] + self._path[only is not None :],
             orders if kind == "order" else [],
             read_at,
             saved_at=self._saved_at(outside) if kind == "outside" else None,

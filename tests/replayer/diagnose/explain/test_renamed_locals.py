@@ -183,3 +183,12 @@ def test_the_entry_of_a_table_of_several_lines_is_named(capsys: pytest.CaptureFi
     cause = explained(capsys, "Kiln", old, old.replace("2: 0.5", "2: 0.75"))["cause"]
     assert (cause["kind"], cause["text"], cause["other"]["text"]) == ("edited", "2: 0.5,", "2: 0.75,")
     assert cause["read_at"]["text"] == "return SHARES[2]"
+
+
+def test_the_way_begins_at_the_line_that_only_one_version_has(capsys: pytest.CaptureFixture[str]) -> None:
+    """The line before it is the last one that both ran, and changes nothing that differs."""
+    gain = "self.air()\n        self.stoke()\n        return 0.5\n\n    def air(self):\n        return 0"
+    old = KILN.format(gain=f"{gain}\n\n    def stoke(self):\n        self.hour += 2")
+    found = explained(capsys, "Kiln", old, old.replace("        self.stoke()\n", ""))
+    assert [place["text"] for place in found["cause"]["way"]][:1] == ["self.stoke()"]
+    assert found["cause"]["text"] == "self.stoke()"
