@@ -135,9 +135,9 @@ def _copy(server: socket.socket, request: list[Any], streams: list[int]) -> int:
     with _lock:
         try:
             socket.send_fds(server, [json.dumps(request).encode()], streams)
-        except BrokenPipeError:
+            return int(server.recv(32) or 0)
+        except (BrokenPipeError, ConnectionResetError):  # Reset, if it ended with the request unread.
             return 0
-        return int(server.recv(32) or 0)
 
 
 def _end(connection: socket.socket, process: subprocess.Popen[bytes]) -> None:
