@@ -108,12 +108,14 @@ def code_lines(code: TestedCause | None) -> list[str]:
 
 
 def names_a_change(code: TestedCause | None) -> bool:
-    """Return True if code or values of modules are known to be others than those of the recording, or were not compared.
-
-    code: of compared_code.
-    """
+    """Return True if code or values of modules are known to be others than those of the recording. code: of compared_code."""
     parts = code.found.split("; ") if code is not None and code.cause == CODE else []
-    return any(part.startswith((_CHANGED, _REMOVED, _REPLACED, _OTHER_VALUES, _LEFT_OUT)) for part in parts)
+    return any(part.startswith((_CHANGED, _REMOVED, _REPLACED, _OTHER_VALUES)) for part in parts)
+
+
+def leaves_values_out(code: TestedCause | None) -> bool:
+    """Return True if the code names values that could not be compared. code: of compared_code."""
+    return code is not None and code.cause == CODE and _LEFT_OUT in code.found
 
 
 def versions_not_tested(code: TestedCause | None) -> str:
