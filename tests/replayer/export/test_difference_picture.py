@@ -24,7 +24,7 @@ def test_recorded_objects_have_the_names_of_the_text() -> None:
         "the content of sets, iterators, generators and other objects of C types",
         "texts, decimals, dates and the like",
         "arrays in objects",
-        "how the objects are saved",
+        "which lists there are",
         "attributes of the outermost object, or values of lists",
         "mood",
     ]
