@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
-import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import wait_until
 
 import replayer.commands.extract
 import replayer.commands.main
@@ -106,22 +107,24 @@ def test_an_extraction_that_is_stopped_is_continued_by_the_same_command(
 def test_a_forked_process_is_ended_by_the_signals_at_once(capfd: pytest.CaptureFixture[str]) -> None:
     """As a worker of a pool is: it printed a traceback, or lost a signal that came before it had begun, and hung."""
 
+    def has_ended(child: int) -> bool:
+        return os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
     def ended(children: list[int]) -> list[int]:
-        deadline, codes = time.monotonic() + 20, []
+        codes = []
         for child in children:
-            while (found := os.waitpid(child, os.WNOHANG))[0] == 0 and time.monotonic() < deadline:
-                time.sleep(0.001)
-            if found[0] == 0:
-                os.kill(child, signal.SIGKILL)
-                found = os.waitpid(child, 0)
-            codes.append(os.waitstatus_to_exitcode(found[1]))
+            try:
+                wait_until(partial(has_ended, child), seconds=20)
+            finally:
+                os.kill(child, signal.SIGKILL)  # One that has ended keeps its exit code.
+            codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
         return codes
 
     def forked(number: int) -> int:
         child = os.fork()
         if child == 0:
             try:
-                time.sleep(60)
+                signal.pause()
             finally:
                 os._exit(0)
         os.kill(child, number)
