@@ -98,6 +98,9 @@ class Trials:
         self.makes_unequal = False  # True if a second instance did not start like the live one.
         self._lines: dict[Line, None] | None = None  # Those that a copy runs, while they are watched.
         self.is_watching = True  # False: nothing is kept for comparison, since that changes the run.
+        self._lets_go = (
+            False  # True: what a copy held is not kept while it steps, as it was not in the run that is compared.
+        )
 
     def run(
         self, period: Period, way: str, put_back: Sequence[Candidate] = (), only: Sequence[str] | None = None
@@ -144,7 +147,8 @@ class Trials:
             if ambient is not None and given:
                 give_values(period.ambient, ambient, copy.state, given)
                 unlike = not_taken(period.ambient, take_ambient(self._roots, copy), given)
-                ambient = None  # What it holds would live longer.
+                if self._lets_go:
+                    ambient = None  # What it holds would live longer than in the run that is compared.
             if not _is_like(copy, period.start.hash(), period.start if given else None):
                 return TrialOutcome(0, copy.state.snapshot(), "loading the state changed it", ambient)
             action = "the step"
@@ -204,12 +208,12 @@ class Trials:
             return []
         finally:
             period.after.put_back()
-        self.is_watching = again.state.hash() == period.start.hash()
+        self.is_watching = self._lets_go = again.state.hash() == period.start.hash()
         try:
             outcome = self.run(known, way) if self.is_watching else None
             return [] if outcome is None or outcome.bad_count is None else self.suspects(known, way, outcome)[0]
         finally:
-            self.is_watching = False
+            self.is_watching = self._lets_go = False
 
     def lost(self, period: Period, way: str) -> str | None:
         """The field that a load() of the state at the start does not give back; None if none is known. way: of the copy."""
