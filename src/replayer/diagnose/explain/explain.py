@@ -231,7 +231,7 @@ class _Case:
         return self.further(attrs.evolve(raised, depends_on=kinds.depends_on(raised)), before)
 
     def _kinds(self, tick: int, before: Snapshot) -> KindsTested:
-        return KindsTested(self.asked, partial(self._run_if_possible, tick=tick, before=before, earlier=()))
+        return KindsTested(self.asked, self._runs(tick, before))
 
     def _explained(
         self,
@@ -244,7 +244,7 @@ class _Case:
         """The explanation by two outcomes that differ."""
         kinds = self._kinds(tick, before)
         explained = explained_pair(tick, self.tape.state_hash(tick), outcomes, pair, notes)
-        run = partial(self._run_if_possible, tick=tick, before=before, earlier=pair)
+        run = self._runs(tick, before, pair)
         explained = attrs.evolve(explained, settings=settings_tested(pair, run))
         explained = with_tested_functions(with_joined(explained, run), run)
         explained = with_given(explained, before, self.runner.give)
@@ -270,9 +270,7 @@ class _Case:
             or (seen and seen.suspicious)
         ):
             return explanation
-        found = try_further(
-            explanation, self.now, partial(self._run_if_possible, tick=tick, before=before, earlier=explanation.ran)
-        )
+        found = try_further(explanation, self.now, self._runs(tick, before, explanation.ran))
         outcomes = [*explanation.variants, *found.outcomes]
         if found.pair is None:
             return attrs.evolve(explanation, variants=outcomes, tested=found.tested)
@@ -300,7 +298,7 @@ class _Case:
         explained = explained_pair(tick, explanation.recorded_hash, outcomes, pair, explanation.notes)
         return attrs.evolve(
             explained,
-            settings=settings_tested(pair, partial(self._run_if_possible, tick=tick, before=before, earlier=pair)),
+            settings=settings_tested(pair, self._runs(tick, before, pair)),
         )
 
     def _run(
@@ -335,6 +333,12 @@ class _Case:
             run = partial(self._run_if_possible, starts=starts, tick=tick, before=before, earlier=earlier)
             alone = [run([one]) for one in variants]
             return [outcome for outcomes in alone for outcome in outcomes]
+
+    def _runs(
+        self, tick: int, before: Snapshot, earlier: Sequence[VariantOutcome] = ()
+    ) -> Callable[..., list[VariantOutcome]]:
+        """Return a function of variants, and of starts, that runs them to a tick. earlier: see _run."""
+        return partial(self._run_if_possible, tick=tick, before=before, earlier=earlier)
 
     def _find_pair(
         self, tick: int, before: Snapshot, recorded_hash: int

@@ -15,6 +15,7 @@ from recorder.processes.interpreter import finish, start_python
 from replayer.desync.finding import TestedCause
 from replayer.diagnose.explain.answer.explanation import Explanation
 from replayer.diagnose.explain.outside.deciding_variables import RUNS
+from replayer.diagnose.explain.outside.outside_variants import AT_A_TIME
 from replayer.diagnose.explain.trace_step import NOT_REPEATABLE
 from replayer.diagnose.explain.variant_choice import SEED, seeded
 from replayer.diagnose.explain.variants import Variant, VariantOutcome
@@ -22,7 +23,6 @@ from replayer.diagnose.explain.variants import Variant, VariantOutcome
 MORE_SEEDS = tuple(str(number) for number in range(4, 16))
 MEMORY, OTHER_SEEDS = "what fresh memory holds", "other hash seeds"
 UNSURE_RUNS = 6  # Of a step that differs from run to run: one that tosses a coin passes once in 2,000 times.
-_AT_A_TIME = 2  # Each process has its own copy of the state.
 _FILL = "MALLOC_PERTURB_"  # Of glibc: what it gives out has the bytes of this number, inverted.
 _PATTERNS = {"255": "zeros", "165": "bytes of 5a"}
 # Prints True if memory that malloc gives out has the bytes of 5a.
@@ -104,8 +104,8 @@ def filled_memory(explanation: Explanation, now: Variant, run: Run) -> Further:
 def more_seeds(explanation: Explanation, run: Run) -> Further:
     """Run the step with more hash seeds, up to the first one that gives another state."""
     here, outcomes = explanation.ran[0], list[VariantOutcome]()
-    for first in range(0, len(MORE_SEEDS), _AT_A_TIME):
-        outcomes += run([seeded(seed) for seed in MORE_SEEDS[first : first + _AT_A_TIME]])
+    for first in range(0, len(MORE_SEEDS), AT_A_TIME):
+        outcomes += run([seeded(seed) for seed in MORE_SEEDS[first : first + AT_A_TIME]])
         other = next((one for one in outcomes if one.result not in (None, here.result)), None)
         if other is not None:
             return Further(outcomes, (here, other), [])

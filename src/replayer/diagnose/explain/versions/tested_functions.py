@@ -12,6 +12,7 @@ from replayer.diagnose.explain.answer.explanation import Explanation
 from replayer.diagnose.explain.cause import Cause, SourceLocation
 from replayer.diagnose.explain.line_pairs.line_map import LineMap, Renames
 from replayer.diagnose.explain.line_pairs.source_functions import FunctionNode, functions_of, outermost
+from replayer.diagnose.explain.outside.outside_variants import AT_A_TIME
 from replayer.diagnose.explain.source_lines import SourceFile
 from replayer.diagnose.explain.step_trace import StepTrace
 from replayer.diagnose.explain.trace_step import TracedStep
@@ -19,7 +20,6 @@ from replayer.diagnose.explain.values.given_values import GivenFunctions
 from replayer.diagnose.explain.variants import Variant, VariantOutcome
 
 TESTED_MAX = 12  # Functions, each of which is tested by a process.
-_AT_A_TIME = 2
 _TESTED = ("edited", "version", "line", "unseen", "branch", "alone", "outside")
 
 Run = Callable[[Sequence[Variant], Sequence[int | None]], list[VariantOutcome]]
@@ -115,7 +115,7 @@ class _Test:
         if not changed:
             return None
         results: list[VariantOutcome | None] = []
-        for start, end in ((0, 1), *((at, at + _AT_A_TIME) for at in range(1, len(changed), _AT_A_TIME))):
+        for start, end in ((0, 1), *((at, at + AT_A_TIME) for at in range(1, len(changed), AT_A_TIME))):
             tested = changed[start:end]
             results += self._results([[one] for one in tested])
             right = [one for one, result in zip(tested, results[start:], strict=True) if self._is_right(result)]

@@ -130,12 +130,10 @@ class CellWriter:
         """Encode numbers, known values and known nodes all at once; return the places of other values."""
         left = identities(flat)[places]
         kinds = kinds_of(left, lambda: [flat[place] for place in places.tolist()])
-        if (
-            before is not None
-        ):  # Numbers are read more quickly than found; before any is written, the others are copied.
-            are_numbers = np.isin(kinds, _NUMBER_KINDS)
-            others = self._copy_moved(group, places[~are_numbers], left[~are_numbers], before)
-            are_left = are_numbers
+        if before is not None:
+            # Numbers are read more quickly than found; before any is written, the others are copied.
+            are_left = np.isin(kinds, _NUMBER_KINDS)
+            others = self._copy_moved(group, places[~are_left], left[~are_left], before)
             are_left[places.searchsorted(others)] = True
             places, left, kinds = places[are_left], left[are_left], kinds[are_left]
         met = np.unique(kinds).tolist()
