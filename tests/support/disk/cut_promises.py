@@ -13,7 +13,7 @@ import attrs
 
 import replayer
 from recorder import resume
-from recorder.errors import MissingTickError, UnreadableError
+from recorder.errors import CorruptError, MissingTickError, UnreadableError
 from recorder.format.recording.assembly import NOT_CHECKED, Assembled
 from recorder.storage.open_tape import OpenTape
 from replayer.repair.repair import repair_tape
@@ -130,15 +130,19 @@ def _compare(assembled: Assembled, truth: Truth, *, is_ring: bool) -> str | None
     return None if is_ring or first == 0 else f"begins at tick {first}"
 
 
-def check_resuming(folder: Path, durable: int) -> str | None:
-    """Resume the tape with inputs of a timeline of its own, seal it and verify it; return the broken promise."""
+def check_resuming(folder: Path, durable: int, *, syncs: bool) -> str | None:
+    """Resume the tape with inputs of a timeline of its own, seal it and verify it; return the broken promise.
+
+    Where nothing is forced to the disk, the first page may be lost and the last one there: to be repaired, resume says.
+    """
     if not (folder / TAPE).exists():
         return None
     with quiet():
         try:
             tape = resume(folder / TAPE, Adder())
-        except (UnreadableError, MissingTickError) as error:
-            return None if durable < 0 else f"resume raised {error}, tick {durable} was durable"
+        except (UnreadableError, MissingTickError, CorruptError) as error:
+            lawful = durable < 0 and not (syncs and isinstance(error, CorruptError))
+            return None if lawful else f"resume raised {error}, tick {durable} was durable"
         reached = tape.tick
         if reached < durable:
             return f"resumed at tick {reached}, tick {durable} was durable"
@@ -294,7 +298,7 @@ class Cuts:
                 durable = min(one.durable for one in truths) if syncs else -1
                 if self.numbers.random() < 0.3:
                     return check_repairing(place, durable, is_ring=is_ring)
-                return check_resuming(place, durable)
+                return check_resuming(place, durable, syncs=syncs)
             return what
 
         def note(call: Call) -> None:
