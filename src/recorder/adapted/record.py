@@ -14,6 +14,7 @@ from recorder.errors import RecordingWarning
 from recorder.recording_options import OptionArguments, RecordingOptions, takes_options
 from recorder.session.recorder import Recorder
 from recorder.storage.tape_files import ensure_new
+from recorder.trial.trial_report import TrialReport
 from sim.adapters.find_adapter import adapt, adapter_of
 from sim.adapters.interface.adapter_registry import Adapter
 from sim.adapters.plain_object.adapter import ADAPTER as PLAIN_OBJECT
@@ -111,13 +112,21 @@ def record(
     if isinstance(tape, TriedRecorder):
         tape.later = LaterTrial(simulation, settings, path, quiet=quiet)
     if not quiet:
-        found = report.differences() if report is not None else ""
-        line = simulation.report().line(is_tested=report is not None and report.is_tested, found=found)
-        print(f"recording {os.fspath(path)}: {line}", file=sys.stderr)
+        _tell(simulation, path, report)
         hint = why_not_importable(type(subject)) if adapter_of(subject, what) is PLAIN_OBJECT else None
         if hint is not None:
             print(f"recording {os.fspath(path)}: {hint}", file=sys.stderr)
     return adapter_of(subject, what).door(simulation, tape)  # type: ignore[no-any-return]
+
+
+def _tell(simulation: Any, path: str | os.PathLike[str], report: TrialReport | None) -> None:
+    """Say in one line what is captured, and how far a trial has shown that it is enough."""
+    line = simulation.report().line(
+        is_tested=report is not None and report.is_tested,
+        is_whole=report is not None and not report.orders,
+        found=report.differences() if report is not None else "",
+    )
+    print(f"recording {os.fspath(path)}: {line}", file=sys.stderr)
 
 
 def _affords_field_hashes(simulation: Any, adapter: Adapter) -> bool:

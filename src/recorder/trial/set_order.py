@@ -11,6 +11,7 @@ import random
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
+from weakref import WeakSet
 
 import attrs
 
@@ -23,6 +24,7 @@ from recorder.processes.isolated_fork import Send, run_isolated
 from recorder.trial.returned import Leaves, digest_of, leaves_of
 from recorder.trial.trajectory import Trajectory, several
 from sim.kernel.plain_data import decode_plain
+from sim.kernel.sets.equal_hashes import hashes_alike
 from sim.kernel.sets.given_order import give_order
 from sim.kernel.simulation import Simulation, inner_of
 
@@ -33,86 +35,152 @@ _FILLERS = (48, 200, 800)  # A larger table gives a different order; after one o
 
 
 @attrs.frozen
-class IteratedSet:
-    """A set whose order a step uses.
+class UnorderedSet:
+    """A set whose order is not saved, since no process has the order of another one.
 
     Attributes:
         name: of the set, as written in code.
-        classes: of the elements that hash by their memory addresses; empty for a set of texts.
+        classes: of the elements that decide about it; empty for a set of texts.
+        is_addressed: True if these hash by their memory addresses.
     """
 
     name: str
     classes: tuple[str, ...] = ()
+    is_addressed: bool = False
+
+    @property
+    def kind(self) -> str:
+        """What is in it."""
+        if not self.classes:
+            return "a set of texts"
+        how = "by their memory addresses" if self.is_addressed else "differently in each process"
+        return f"a set of objects that hash {how}: {several(self.classes)}"
 
     @property
     def why(self) -> str:
         """What the order depends on, after the name."""
         if not self.classes:
             return "a set of texts: it differs from process to process, unless PYTHONHASHSEED is set"
+        if not self.is_addressed:
+            return f"a set of values whose hash differs from process to process ({several(self.classes)}); a dict or a list keeps an order"
         return (
             f"a set of objects that hash by their memory addresses ({several(self.classes)}): it may differ after each "
             "restore and in each run; a dict or a list keeps an order"
         )
 
 
-def find_iterated_sets(simulation: Simulation, run: Trajectory, tick: int) -> list[IteratedSet]:
-    """The sets whose order changes the run from tick on. Steps the simulation: call this in a copy."""
+@attrs.frozen
+class SetOrders:
+    """The sets of a simulation whose order is not saved.
+
+    Attributes:
+        used: those with which alone, in another order, a run goes on differently.
+        unused: those that had other orders together, without any effect.
+        untried: the others.
+    """
+
+    used: tuple[UnorderedSet, ...] = ()
+    unused: tuple[UnorderedSet, ...] = ()
+    untried: tuple[UnorderedSet, ...] = ()
+
+    @property
+    def texts(self) -> list[str]:
+        """What is not saved of the sets whose order changed nothing, as far as it was tried."""
+        return [
+            f"the order of {several([one.name for one in sets])} is not saved ({what}): {tried}"
+            for all_sets, tried in (
+                (self.unused, "no step tried depends on it"),
+                (self.untried, "no other order was tried"),
+            )
+            for what in dict.fromkeys(one.kind for one in all_sets)
+            if (sets := [one for one in all_sets if one.kind == what])
+        ]
+
+
+def find_set_orders(simulation: Simulation, run: Trajectory, tick: int) -> SetOrders:
+    """The sets whose order is not saved, and those of them that change the run from tick on.
+
+    Steps the simulation and reorders its sets: call this in a copy.
+    """
     for inputs in run.inputs[:tick]:
         simulation.step(decode_plain(inputs))
     ambient = take_instance(simulation)
     found = [
-        (IteratedSet(name_of(path), classes), value)
-        for path, value in ambient.objects.items()
-        if (classes := _without_order(path, value)) is not None
+        (one, value) for path, value in ambient.objects.items() if (one := _without_order(path, value)) is not None
     ]
-    if not found:
-        return []
+    movable = [(one, value) for one, value in found if isinstance(value, set)]
+    used = _used(simulation, run, tick, movable) if movable else None
+    if used is None:
+        return SetOrders(untried=tuple(one for one, _ in found))
+    if used:
+        return SetOrders(used=tuple(used))
+    moved = [one for one, value in movable if _takes_an_order(value)]
+    return SetOrders(unused=tuple(moved), untried=tuple(one for one, _ in found if one not in moved))
+
+
+def _used(
+    simulation: Simulation, run: Trajectory, tick: int, found: Sequence[tuple[UnorderedSet, set[Any]]]
+) -> list[UnorderedSet] | None:
+    """The sets with which alone, in another order, the run differs; None if nothing can be concluded."""
     sets = [value for _, value in found]
     for is_each in (False, True):
         search = _Search(simulation, run, tick, is_each=is_each)
         plain, again, moved = search.outcome(), search.outcome(), search.outcome(copies=sets)
         if plain is None or plain != again or moved is None:
-            return []  # Two equal runs differ: nothing can be concluded.
+            return None  # Two equal runs differ.
         if moved == plain:
             return _named(search, found, plain)
         if is_each:  # Steps depend on the addresses of new objects: what other allocations change says nothing.
             same = next(number for number, parts in enumerate(plain) if moved[number : number + 1] != [parts])
             return _named(search, found, plain[:same])
-    return []
+    return None
 
 
 def _named(
-    search: _Search, found: Sequence[tuple[IteratedSet, set[Any]]], plain: Sequence[Leaves]
-) -> list[IteratedSet]:
-    """The sets with which alone, in another order, the run is not as this beginning of it."""
+    search: _Search, found: Sequence[tuple[UnorderedSet, set[Any]]], plain: Sequence[Leaves]
+) -> list[UnorderedSet] | None:
+    """The sets with which alone, in another order, the run is not as this beginning of it; None if it needs several."""
     sets = [value for _, value in found]
     for order in range(ORDERS):
         if search.differs(plain, sets, order):
-            return [one for one, value in found[:SETS_MAX] if search.differs(plain, [value], order)]
+            return [one for one, value in found[:SETS_MAX] if search.differs(plain, [value], order)] or None
     return []
 
 
-def _without_order(path: Path, value: Any) -> tuple[str, ...] | None:
-    """The classes in a set that has an order of its own in every process, none for texts; None for all else."""
-    if path[0][0] != INSTANCE or not isinstance(value, set) or len(value) < 2:
+def _takes_an_order(value: set[Any]) -> bool:
+    """Return True if one of the orders is another one. It stays."""
+    before = list(value)
+    for order in range(ORDERS):
+        _reorder(value, order)
+        if list(value) != before:
+            return True
+    return False
+
+
+def _without_order(path: Path, value: Any) -> UnorderedSet | None:
+    """The set, if it has an order of its own in every process; None for all else."""
+    if path[0][0] != INSTANCE or not isinstance(value, set | frozenset | WeakSet) or len(value) < 2:
         return None
-    if any(map(_has_text, value)):
-        return ()
-    return tuple(sorted({type(one).__name__ for element in value for one in _addressed(element)})) or None
+    parts = [part for element in value for part in _parts(element)]
+    if any(isinstance(part, str | bytes) for part in parts):
+        return UnorderedSet(name_of(path))
+    for is_addressed in (True, False):
+        kinds = {type(part) for part in parts if is_addressed is _is_addressed(part) and not hashes_alike(part)}
+        if kinds:
+            return UnorderedSet(name_of(path), tuple(sorted(kind.__name__ for kind in kinds)), is_addressed)
+    return None
 
 
-def _has_text(element: Any) -> bool:
-    if isinstance(element, tuple | frozenset):
-        return any(map(_has_text, element))
-    return isinstance(element, str | bytes)
+def _parts(element: Any) -> list[Any]:
+    """The values of which the hash of an element is made."""
+    if type(element) in (tuple, frozenset):
+        return [one for part in element for one in _parts(part)]
+    return [element]
 
 
-def _addressed(element: Any) -> list[Any]:
-    """The parts of an element that hash by their memory address."""
-    if isinstance(element, tuple | frozenset):
-        return [one for part in element for one in _addressed(part)]
-    hash_method: Any = type(element).__hash__
-    return [element] if hash_method is object.__hash__ else []
+def _is_addressed(part: Any) -> bool:
+    hash_method: Any = type(part).__hash__
+    return hash_method is object.__hash__
 
 
 @attrs.frozen

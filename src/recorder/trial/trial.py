@@ -18,6 +18,7 @@ from typing import Any
 import attrs
 
 from recorder.ambient.outside.outside_note import NotedReads
+from recorder.ambient.roots import is_our_own
 from recorder.exception_text import raised_text
 from recorder.processes.isolated_fork import (
     ForkedRun,
@@ -33,7 +34,7 @@ from recorder.trial.not_tried import ended_text, slow_text
 from recorder.trial.outside_changes import find_changes_outside
 from recorder.trial.outside_reads import note_reads
 from recorder.trial.processor_share import slower
-from recorder.trial.set_order import IteratedSet, find_iterated_sets
+from recorder.trial.set_order import SetOrders, UnorderedSet, find_set_orders
 from recorder.trial.trajectory import (
     RunDifference,
     Trajectory,
@@ -85,7 +86,7 @@ class _Tried:
     ticks: int = 0
     kind: str = ""
     different: RunDifference | None = None
-    sets: tuple[IteratedSet, ...] = ()
+    orders: SetOrders = attrs.field(factory=SetOrders)
     lost: LostValue | None = None
     outside: tuple[str, ...] = ()
     reads: NotedReads | None = None
@@ -100,7 +101,7 @@ class _Tried:
     @property
     def is_finding(self) -> bool:
         """True if something was found."""
-        return bool(self.different is not None or self.sets or self.lost is not None)
+        return bool(self.different is not None or self.orders.used or self.lost is not None)
 
 
 @attrs.frozen(eq=False)
@@ -166,6 +167,7 @@ def try_simulation(
         findings=findings,
         run=next((one.run for one in tried if one.run is not None), None),
         outside=tuple(name for one in tried for name in one.outside),
+        orders=tuple(text for one in tried for text in one.orders.texts),
         reads=next((one.reads for one in tried if one.reads is not None), None),
         unstable=tuple(dict.fromkeys(path for run in runs for path in sorted(run.unstable))),
         inputs=frozenset(inputs for run in runs for inputs in run.inputs),
@@ -173,8 +175,8 @@ def try_simulation(
 
 
 def _finding(subject: _Subject, tried: _Tried) -> TrialFinding:
-    if tried.sets:
-        return _of_sets(tried.sets)
+    if tried.orders.used:
+        return _of_sets(tried.orders.used)
     if tried.lost is not None:
         return TrialFinding(VALUES, str(tried.lost), (tried.lost.path,))
     different, run = tried.different, tried.run
@@ -195,13 +197,13 @@ def _finding(subject: _Subject, tried: _Tried) -> TrialFinding:
     messages = run_isolated(search, CAUSES_S).messages
     causes = tuple(messages[0]) if messages else ()
     if not causes:
-        sets = _first(run_isolated(partial(_ordered, subject, run, different.from_tick), CAUSES_S))
-        if sets:
-            return _of_sets(sets)
+        orders = _first(run_isolated(partial(_ordered, subject, run, different.from_tick), CAUSES_S))
+        if orders is not None and orders.used:
+            return _of_sets(orders.used)
     return TrialFinding(tried.kind, text, causes)
 
 
-def _of_sets(sets: Sequence[IteratedSet]) -> TrialFinding:
+def _of_sets(sets: Sequence[UnorderedSet]) -> TrialFinding:
     """The finding that a step depends on the order of these sets; of texts first, of one kind at a time."""
     first = min(sets, key=lambda one: bool(one.classes))
     names = tuple(one.name for one in sets if one.why == first.why)
@@ -230,7 +232,7 @@ def _try_trajectories(subject: _Subject, begun_s: float, deadline_s: float, send
         if not has_tried_all_ways and (is_last or now_s - begun_s > WAYS_SHARE * (deadline_s - begun_s)):
             has_tried_all_ways = True
             assert tried.run is not None
-            found = _try_other_ways(subject, tried.run)
+            found = _try_other_ways(subject, tried.run, send)
             if found is not None:
                 send(found)
                 return
@@ -249,7 +251,7 @@ def _try_recorded(subject: _Subject, recorded: Trajectory, deadline_s: float, se
         send(_Tried(recorded, recorded.ticks, RECORDED, RunDifference(0, 0, error=raised_text("the restore", error))))
         return
     tried = _try_one(subject, 0, deadline_s)
-    found = _try_other_ways(subject, tried.run) if tried.run is not None and not tried.is_end else None
+    found = _try_other_ways(subject, tried.run, send) if tried.run is not None and not tried.is_end else None
     if found is None and tried.different is None:
         different = _first(run_isolated(partial(_as_recorded, subject, recorded), subject.left_s()))
         if different is not None:
@@ -310,18 +312,21 @@ def _with_control(subject: _Subject, run: Trajectory, kind: str) -> _Tried:
     return _Tried(run, run.ticks) if found is None else _Tried(run, run.ticks, kind, found)
 
 
-def _try_other_ways(subject: _Subject, run: Trajectory) -> _Tried | None:
-    """Ways that are tried with one trajectory only."""
-    ways: list[tuple[str, Callable[[Send], None]]] = [(ORDER, partial(_ordered, subject, run, _middle(run)))]
+def _try_other_ways(subject: _Subject, run: Trajectory, send: Send) -> _Tried | None:
+    """Ways that are tried with one trajectory only; a way without an answer tells nothing. Sends the sets that are not saved."""
+    orders = _first(run_isolated(partial(_ordered, subject, run, _middle(run)), subject.left_s()))
+    if orders is not None and orders.used:
+        return _Tried(None, 0, ORDER, orders=orders)
+    # What a save of the user's own keeps of an order is not known here.
+    if orders is not None and is_our_own(type(inner_of(subject.simulation))):
+        send(_Tried(orders=orders))
+    ways: list[tuple[str, Callable[[Send], None]]] = []
     if isinstance(subject.simulation, ArenaOfSaved) and level_of(subject.simulation) is Level.EXACT:
         ways.append((SAVED, partial(_unsaved, subject, run)))
     if subject.make_twin is not None:
         ways.append((TWIN, partial(_twin, subject, run)))
     for kind, way in ways:
-        found = _first(run_isolated(way, subject.left_s()))  # A way without an answer tells nothing.
-        if found and kind == ORDER:
-            return _Tried(None, 0, kind, None, tuple(found))
-        if found:
+        if _first(run_isolated(way, subject.left_s())):
             return _with_control(subject, run, kind)
     lost = find_lost_value(subject.simulation, run, _middle(run), subject.left_s)
     return None if lost is None else _Tried(run, run.ticks, VALUES, lost=lost)
@@ -387,4 +392,4 @@ def _unsaved(subject: _Subject, run: Trajectory, send: Send) -> None:
 
 def _ordered(subject: _Subject, run: Trajectory, tick: int, send: Send) -> None:
     subject.begin()
-    send(find_iterated_sets(subject.simulation, run, tick))
+    send(find_set_orders(subject.simulation, run, tick))

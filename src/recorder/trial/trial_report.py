@@ -62,6 +62,7 @@ class TrialReport:
         findings: the differences; empty if there were none.
         unstable: parts of what steps return that differ in two equal runs; they were not compared.
         outside: what steps change outside the simulation's objects, such as class attributes; it is not saved.
+        orders: sets whose order is not saved, in which no step was seen to use it, a sentence for each kind.
         reads: what the first steps read of the outside world; None if they were not watched.
         not_tried: the reason why nothing was tried; None if something was.
         is_late: True if nothing was tried since there was no time for it.
@@ -77,6 +78,7 @@ class TrialReport:
     findings: tuple[TrialFinding, ...] = ()
     unstable: tuple[str, ...] = ()
     outside: tuple[str, ...] = ()
+    orders: tuple[str, ...] = ()
     reads: NotedReads | None = attrs.field(default=None, repr=False)
     not_tried: str | None = None
     is_late: bool = False
@@ -109,6 +111,7 @@ class TrialReport:
         # Shown by the repeated run, which began with the changed values and went as before.
         outside = f"; steps change {several(self.outside)}, not saved: no step tried depends on it"
         result += outside if self.outside and not self.findings else ""
+        result += "".join(f"; {text}" for text in self.orders) if not self.findings else ""
         left_out = f" (not compared, since two equal runs differ in it: {', '.join(self.unstable[:3])})"
         return f"{tried} in {took}: {result}{left_out if self.unstable else ''}"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 
 from recorder.processes.isolated_fork import NotIsolatedError, Send, ensure_can_isolate, run_isolated
-from recorder.trial.set_order import find_iterated_sets
+from recorder.trial.set_order import find_set_orders
 from recorder.trial.trajectory import Trajectory
 from replayer.diagnose.hidden_state.report import FRESH, USED, Suspect, SyncFinding
 from replayer.diagnose.hidden_state.trials import Period
@@ -38,7 +38,7 @@ def iterated_sets(simulation: Simulation, period: Period) -> list[Suspect]:
         send(
             [
                 Suspect(one.name, "order of the set", one.why, proved=True)
-                for one in find_iterated_sets(simulation, run, 0)
+                for one in find_set_orders(simulation, run, 0).used
             ]
         )
 

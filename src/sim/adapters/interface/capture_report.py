@@ -58,11 +58,11 @@ class Report:
     notes: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
 
-    def line(self, *, is_tested: bool = True, found: str = "") -> str:
+    def line(self, *, is_tested: bool = True, is_whole: bool = True, found: str = "") -> str:
         """The report as one line: the captured parts and the missing attributes.
 
-        is_tested: no trial has compared a restored simulation with a live one if this is False. found: the differences that
-        a trial found, in a few words.
+        is_tested: no trial has compared a restored simulation with a live one if this is False. is_whole: False if the order
+        of a set is not saved. found: the differences that a trial found, in a few words.
         """
         by_verdict: dict[str, list[str]] = {"captured": [], "stateless": [], "unknown": []}
         for part in self.parts:
@@ -73,7 +73,7 @@ class Report:
         left_out = [f"not captured: {_several(missing)}"] if missing else []
         left_out += [f"left out as asked: {_several(self.ignored)}"] if self.ignored else []
         not_captured = "; ".join(left_out) or (
-            "nothing is left out" if is_tested and not found else "no attribute is left out"
+            "nothing is left out" if is_tested and is_whole and not found else "no attribute is left out"
         )
         if self.level is Level.INPUTS_ONLY:
             not_captured = "its state is not saved: a seek repeats the inputs since the last reset"

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from sim.adapters.capture.graph.sets.equal_hashes import hashes_alike
+from sim.kernel.sets.equal_hashes import hashes_alike
 from sim.kernel.sets.set_layout import SetTable, rebuild, table_of
 
 # The first elements of tuples that stand for sets.

@@ -1,1 +1,1 @@
-"""Hash tables of sets: read, and rebuilt so that a set iterates as the live one."""
+"""Hash tables of sets: read, and rebuilt so that a set iterates as the live one; the values that hash alike in every process."""

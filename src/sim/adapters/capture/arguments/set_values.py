@@ -11,9 +11,9 @@ from __future__ import annotations
 from operator import is_
 from typing import Any
 
-from sim.adapters.capture.graph.sets.equal_hashes import hashes_alike
 from sim.adapters.capture.graph.values.canonical_order import canonical_order
 from sim.adapters.capture.values import ValueDecoder, ValueEncoder, encode_value, is_immutable
+from sim.kernel.sets.equal_hashes import hashes_alike
 from sim.kernel.sets.set_layout import SetTable, frozen, rebuild, table_of
 
 

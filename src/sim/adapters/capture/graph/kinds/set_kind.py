@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from sim.adapters.capture.graph.kinds.kind_protocol import Identities
-from sim.adapters.capture.graph.sets.equal_hashes import hashes_alike
 from sim.adapters.capture.graph.sets.seen_elements import Elements
 from sim.adapters.capture.graph.values.found_by_identity import refuse_found_by_identity
+from sim.kernel.sets.equal_hashes import hashes_alike
 from sim.kernel.sets.set_layout import (
     SetTable,
     begin_again,

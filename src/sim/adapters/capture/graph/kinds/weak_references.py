@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from sim.adapters.capture.graph.kinds.kind_protocol import Part, Plain, SpecialKind, wrong_data
-from sim.adapters.capture.graph.sets.equal_hashes import hashes_alike
 from sim.adapters.capture.graph.unsavable import UnsavableError
+from sim.kernel.sets.equal_hashes import hashes_alike
 from sim.kernel.sets.set_layout import SetTable, rebuild, table_of
 
 

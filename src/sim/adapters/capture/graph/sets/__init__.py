@@ -1,1 +1,1 @@
-"""Sets whose tables can be rebuilt in any process: the values that hash alike, and what was seen in each set."""
+"""What was seen in each set, so that its table can be rebuilt."""

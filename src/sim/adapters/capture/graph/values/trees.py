@@ -27,7 +27,6 @@ from sim.adapters.capture.graph.names.classes import LOCALS, ClassFinder
 from sim.adapters.capture.graph.names.known_names import NAMED, NAMES
 from sim.adapters.capture.graph.names.local_functions import function_in, name_in_function
 from sim.adapters.capture.graph.names.python_class import base_of, make_shell
-from sim.adapters.capture.graph.sets.equal_hashes import hashes_alike
 from sim.adapters.capture.graph.unsavable import UnsavableError
 from sim.adapters.capture.graph.values.canonical_order import canonical_order
 from sim.adapters.capture.graph.values.foreign_values import decode_foreign, encode_foreign, is_foreign_constant
@@ -38,6 +37,7 @@ from sim.adapters.capture.graph.values.immutable_values import (
     is_immutable_kind,
 )
 from sim.kernel.foreign_arrays import is_foreign_array
+from sim.kernel.sets.equal_hashes import hashes_alike
 from sim.kernel.sets.set_layout import SetTable, frozen, table_of
 
 _LARGE_INT = 1  # The type of MessagePack's extension for integers of more than 64 bits.

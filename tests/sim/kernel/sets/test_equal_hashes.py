@@ -17,7 +17,7 @@ import attrs
 import numpy as np
 import pytest
 
-from sim.adapters.capture.graph.sets.equal_hashes import hashes_alike
+from sim.kernel.sets.equal_hashes import hashes_alike
 
 
 @dataclasses.dataclass(frozen=True)
