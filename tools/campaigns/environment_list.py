@@ -150,7 +150,7 @@ def _open_spiel(game: str) -> Entry:
 ENTRIES: tuple[Entry, ...] = (
     *_gymnasium("FrozenLake-v1", "Taxi-v4", "Blackjack-v1", "CliffWalking-v1"),
     *_gymnasium("CartPole-v1", "Acrobot-v1", "MountainCar-v0", "MountainCarContinuous-v0", "Pendulum-v1"),
-    *_gymnasium("LunarLander-v3", "CarRacing-v3"),
+    *_gymnasium("LunarLander-v3", "CarRacing-v3", package="Box2D"),
     Entry("BipedalWalker-v3 (new world)", "gymnasium", "Box2D", _new_world),
     *_gymnasium("HalfCheetah-v5", "Ant-v5", "Humanoid-v5", "Hopper-v5", "Walker2d-v5", "Swimmer-v5", "Reacher-v5"),
     *_gymnasium("Pusher-v5", "InvertedPendulum-v5", "InvertedDoublePendulum-v5", "HumanoidStandup-v5"),
