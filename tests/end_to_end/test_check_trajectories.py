@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 import shlex
 import sys
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from oracle.command_lines import run
 
 MODULE = """
 import random
+import sys
 import gymnasium
 import numpy as np
 from sim import Field, RandomStream, Schema, State
@@ -100,6 +102,13 @@ class Stamped:
 
     def step(self, inputs):
         self.x += inputs
+
+class Arguments:
+    def __init__(self):
+        self.x = 0
+
+    def step(self, inputs=None):
+        self.x += len(" ".join(sys.argv))
 
 class Lucky:
     def __init__(self):
@@ -258,6 +267,19 @@ def test_being_saved_is_not_blamed_for_an_instance_that_begins_otherwise(replay:
     assert "being saved" not in printed
 
 
+def test_what_only_this_process_has_is_no_agreement_with_fresh_ones(replay: Replay) -> None:
+    """The fresh ones agree with each other: that is said, and not that they are the same as the run."""
+    code, printed = replay("tried:Arguments", "--ticks", "8", "--seeds", "1")
+    assert code == 1
+    assert (
+        "fresh process: differs for 1 of 1 run: possible: earlier instances in this process, the arguments of"
+        in printed
+    )
+    assert re.search(
+        r"state differs in another process at tick 1; [34] fresh processes agree with each other\n", printed
+    )
+
+
 def test_chance_in_a_constructor_does_not_touch_a_recording_of_what_it_made(replay: Replay) -> None:
     """The recording holds the start; no step draws. What a step reads besides it is found all the same."""
     tried = importlib.import_module("tried")
@@ -268,7 +290,7 @@ def test_chance_in_a_constructor_does_not_touch_a_recording_of_what_it_made(repl
     code, printed = replay("tried:Lucky", "--inputs", "Lucky.tape")
     assert code == 0
     assert printed.startswith("tried:Lucky: no hidden state seen in 8 ticks")
-    assert "so do those of fresh processes" in printed
+    assert "fresh processes start differently, too, and were not compared further" in printed
     assert "next: " not in printed
     code, printed = replay("tried:Lucky", "--ticks", "8", "--seeds", "1")  # Without a recording, it must begin alike.
     assert code == 1

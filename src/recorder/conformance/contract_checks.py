@@ -65,6 +65,7 @@ class ConformanceViolation:
         fields: names of the fields that differ at that tick; empty if only hashes are known.
         text: the difference in one sentence.
         returned: parts of what the step returned that differ.
+        fresh_agree: True if fresh processes differ from this one, but not from each other.
     """
 
     trial: str
@@ -74,6 +75,7 @@ class ConformanceViolation:
     fields: tuple[str, ...]
     text: str
     returned: tuple[str, ...] = ()
+    fresh_agree: bool = False
 
     def __str__(self) -> str:
         where = f", loaded at tick {self.from_tick}" if self.from_tick else ""
@@ -231,6 +233,10 @@ def check_from_start(subject: Subject, run: ConformanceRun) -> list[ConformanceV
         restore(simulation, run.states[0])
         return simulation
 
+    try:
+        begun()
+    except Exception as error:  # noqa: BLE001 - any exception of a user's load is a violation
+        return [ConformanceViolation(FRESH, run.seed, 0, 0, (), raised_text("the load", error))]
     started = attrs.evolve(subject, make=begun, is_seeded=False, step=None, ignore=())
     violations = [check_same_seed(started, run), *check_loads(subject, run), check_recorder(started, run)]
     return [violation for violation in violations if violation is not None]

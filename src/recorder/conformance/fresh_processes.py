@@ -25,20 +25,26 @@ HASH_SEEDS = ("0", "1", "2", "3")  # Of Python's hash, in fresh processes.
 def check_process(subject: Subject, runs: Sequence[ConformanceRun]) -> list[ConformanceViolation]:
     """Run the same inputs in a fresh process, with a different hash seed and so a different order of sets.
 
-    If that differs, further fresh processes run them: the live run may be of a later instance of its process, and what
-    counts the instances of a process is the same in each fresh one. Raises RuntimeError if one cannot run the simulation.
+    If that differs, further fresh processes run them: those that differ from each other are what is returned then. If none
+    does, it is this process that differs from all of them, since it made earlier instances, or has other arguments. Raises
+    RuntimeError if one cannot run the simulation.
     """
     if subject.location is None:
         return []
     seeds = [seed for seed in HASH_SEEDS if seed != os.environ.get("PYTHONHASHSEED")]
     first = _in_fresh_process(subject, runs, seeds[0])
-    if not _differing_runs(runs, first):
+    differing = _differing_runs(runs, first)
+    if not differing:
         return []
     fresh = [
         attrs.evolve(run, hashes=hashes, results=results) for run, (hashes, results) in zip(runs, first, strict=True)
     ]
     others = (_differing_runs(fresh, _in_fresh_process(subject, runs, seed)) for seed in seeds[1:])
-    return next((found for found in others if found), [])
+    apart = next((found for found in others if found), [])
+    if apart:
+        return [attrs.evolve(one, text=f"{one.text}; possible: the order of a set, time, chance") for one in apart]
+    agree = f"{len(seeds)} fresh processes agree with each other"
+    return [attrs.evolve(one, text=f"{one.text}; {agree}", fresh_agree=True) for one in differing]
 
 
 def _in_fresh_process(subject: Subject, runs: Sequence[ConformanceRun], hash_seed: str) -> list[tuple[Any, Any]]:
@@ -71,12 +77,11 @@ def _differing_runs(runs: Sequence[ConformanceRun], answers: Sequence[tuple[Any,
             ((tick, paths) for tick, one in enumerate(results, 1) if (paths := returned_differently(run, tick, one))),
             None,
         )
-        why = "possible: the order of a set, time, chance"
         if divergent is not None:
-            text = f"state differs in another process at tick {divergent}: {why}"
+            text = f"state differs in another process at tick {divergent}"
             violations.append(ConformanceViolation(PROCESS, run.seed, divergent, 0, (), text))
         elif returned is not None:
             tick, paths = returned
-            text = f"step {tick} returned other values in another process: {', '.join(paths)}; {why}"
+            text = f"step {tick} returned other values in another process: {', '.join(paths)}"
             violations.append(ConformanceViolation(PROCESS, run.seed, tick, 0, (), text, paths))
     return violations

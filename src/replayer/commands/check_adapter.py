@@ -59,7 +59,7 @@ class LevelReport:
         hidden: hidden state that only the search next to a live run showed.
         line: the adapter's list of captured parts.
         start: of runs that a tape begins: how new instances differ before the first step; None if they do not.
-        starts_alike: True if fresh processes do not differ there; None if that was not tested.
+        starts_alike: True if fresh processes do not differ from each other there; None if that was not tested.
         is_varied: False if no run got another seed or other inputs than the first one.
     """
 
@@ -208,7 +208,8 @@ def check_level(
     line = inner.report().line() if adapter_of_simulation(simulation) is not None else type(inner).__qualname__
     is_varied = subject.is_seeded or _varies_inputs(simulation)
     report = LevelReport(level_of(simulation), seeds, ticks, violations, suspects, line, is_varied=is_varied)
-    return attrs.evolve(report, start=start, starts_alike=None if subject.location is None else not at_start)
+    starts_alike = None if subject.location is None else all(one.fresh_agree for one in at_start)
+    return attrs.evolve(report, start=start, starts_alike=starts_alike)
 
 
 def _varies_inputs(simulation: Simulation) -> bool:
@@ -227,6 +228,8 @@ def cause_of(violation: ConformanceViolation) -> str:
         )
     if violation.trial == SAME_SEED:
         return "a second instance diverges; possible: unseeded randomness, time, state outside the instance"
+    if violation.fresh_agree:
+        return "possible: earlier instances in this process, the arguments of the program, an order of texts that few hash seeds change"
     if violation.trial == PROCESS:
         return "possible: the order of sets or dicts of texts (PYTHONHASHSEED), time, unseeded randomness"
     if violation.trial == RECORDED:
@@ -253,11 +256,16 @@ def start_lines(report: LevelReport) -> list[str]:
     """How new instances begin, where a tape holds the start of the run that is checked."""
     if report.start is None:
         return []
-    processes = {True: "fresh processes start alike; ", False: "so do those of fresh processes; ", None: ""}
-    return [
+    lines = [
         f"  further instances start differently: {report.start}",
-        f"    {processes[report.starts_alike]}all were compared from one start: a recording holds its own, and a replay begins with it",
+        "    here all were compared from one start: a recording holds its own, and a replay begins with it",
     ]
+    if report.starts_alike is not None:
+        apart = "start differently, too, and were not compared further"
+        lines.append(
+            f"    fresh processes {'start alike, and were compared with each other' if report.starts_alike else apart}"
+        )
+    return lines
 
 
 def trial_lines(report: LevelReport) -> list[str]:
@@ -267,7 +275,8 @@ def trial_lines(report: LevelReport) -> list[str]:
     for trial in _TRIALS:
         violations = [violation for violation in report.violations if violation.trial == trial]
         if not violations:
-            lines.append(f"  {trial}: the same")
+            is_apart = trial == PROCESS and report.starts_alike is False
+            lines.append(f"  {trial}: {'not compared, since they start differently' if is_apart else 'the same'}")
             continue
         bad_seeds = len({violation.seed for violation in violations})
         is_own_cause = trial not in (RECORDED, PROCESS) or not is_nondeterministic

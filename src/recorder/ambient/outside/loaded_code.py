@@ -288,11 +288,12 @@ def _objects(simulation: Any) -> list[Any]:
         return [subject]
     found = {id(one): one for one in (subject, subject.unwrapped)}
     inner: Any = subject
-    while _is_environment(inner) and len(found) < _WRAPPERS_MAX:
-        held = content_of(inner) or {}
+    for _ in range(_WRAPPERS_MAX):  # What is wrapped may lead back to itself.
+        held = (content_of(inner) or {}) if _is_environment(inner) else {}
         inner = next((held[name] for name in _WRAPPED if name in held), None)
-        if inner is not None:
-            found[id(inner)] = inner
+        if inner is None:
+            break
+        found[id(inner)] = inner
     return list(found.values())
 
 

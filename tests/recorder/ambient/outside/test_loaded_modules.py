@@ -8,8 +8,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import gymnasium
 import pytest
 
+import recorder
 from recorder import Recorder
 from recorder.ambient.outside.loaded_modules import loaded_modules
 from recorder.ambient.outside.outside_note import decode_note
@@ -50,3 +52,28 @@ def test_a_module_that_is_loaded_when_it_is_needed_is_not_loaded_by_the_note(
 
     assert "slow_to_load" in loaded_modules()
     assert "loaded" not in object.__getattribute__(module, "__dict__")
+
+
+def test_an_environment_that_leads_back_to_itself_stops_no_recording(tmp_path: Path) -> None:
+    """The search for the wrapped one went on for ever."""
+
+    class Ring(gymnasium.Env[int, int]):
+        observation_space = action_space = gymnasium.spaces.Discrete(4)
+
+        def __init__(self) -> None:
+            self.env = self
+            self.steps = 0
+
+        def reset(self, **_: Any) -> tuple[int, dict[str, Any]]:
+            self.steps = 0
+            return 0, {}
+
+        def step(self, _: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
+            self.steps += 1
+            return self.steps % 4, 0.0, False, False, {}
+
+    with recorder.record(Ring(), tmp_path / "ring.tape", trial_ms=0, quiet=True) as ring:
+        ring.reset()
+        ring.step(1)
+    with Tape(tmp_path / "ring.tape") as recorded:
+        assert recorded.last_tick == 2
