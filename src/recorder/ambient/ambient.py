@@ -5,6 +5,7 @@ object_walk.py captures it. Invariant: put_back keeps identities: objects get th
 
 from __future__ import annotations
 
+import enum
 import os
 import random
 from collections import OrderedDict, deque
@@ -19,6 +20,7 @@ from recorder.ambient.iterators import IteratorParts, position_of
 from recorder.ambient.process_wide import SETTINGS, put_registered
 from recorder.ambient.value_kinds import put_content
 from recorder.processes.seeds.process_generators import numba_states, set_generator_states
+from sim.enum_members import is_enums
 
 Step = tuple[str, Any]  # From a holder to a value in it: attribute, item, global, cell, …
 Path = tuple[Step, ...]
@@ -228,9 +230,16 @@ def _put(path: Path, kind: str, holder: Any, content: Any) -> None:
 
 
 def names_of(kind: str, holder: Any) -> dict[str, Any]:
-    """The names of a module, a class or a function whose values may change."""
+    """The names of a module, a class or a function whose values may change.
+
+    Not those that an enumeration keeps for itself: it notes there which flags were asked for together, and these have to
+    stay one object each.
+    """
+    is_enumeration = isinstance(holder, enum.EnumMeta)
     return {
         name: value
         for name, value in (holder.__dict__ if kind == "function attribute" else vars(holder)).items()
-        if not (name.startswith("__") and name.endswith("__")) and name != "_abc_impl"
+        if not (name.startswith("__") and name.endswith("__"))
+        and name != "_abc_impl"
+        and not (is_enumeration and is_enums(name))
     }

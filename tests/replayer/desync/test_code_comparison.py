@@ -261,6 +261,43 @@ def test_plain_values_are_compared_apart(load_shop: Load, old: str, new: str, na
     assert (found.different, found.values) == ([], [f"{named} (code_of_a_shop.py:{line})"])
 
 
+MENU = """
+import enum
+
+
+class Course(enum.IntFlag):
+    SOUP = 1
+    FISH = 2
+    CAKE = 4
+
+
+class Cook:
+    def step(self):
+        return Course.CAKE
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "named"),
+    [
+        ("", "", []),
+        ("    CAKE = 4\n", "    CAKE = 4\n    RICE = 8\n", ["Course.RICE (code_of_a_shop.py:9)"]),
+        (
+            "    SOUP = 1\n    FISH = 2\n",
+            "    FISH = 2\n    SOUP = 1\n",
+            ["the members of Course (code_of_a_shop.py)"],
+        ),
+    ],
+)
+def test_of_an_enumeration_the_members_are_named_alone(load_shop: Load, old: str, new: str, named: list[str]) -> None:
+    """Lists and masks that Python keeps for it follow from them: they are no values of the user's."""
+    note = note_of(load_shop(MENU).Cook())
+    found = compare_code(note, load_shop(MENU.replace(old, new, 1)).Cook())
+    assert found is not None
+    assert (found.values, found.gone_values) == (named, 0)
+    assert found.compared_values == 3 + ("RICE" in new)
+
+
 def test_modules_that_the_class_uses_are_compared(load_shop: Load) -> None:
     """Those of the user's; Python's own are not."""
     note = note_of(load_shop().Shop())

@@ -8,6 +8,7 @@ where a program changes it while it runs.
 
 from __future__ import annotations
 
+import enum
 import sys
 import types
 from collections import Counter
@@ -22,6 +23,7 @@ from recorder.ambient.outside.code_text import assignment_line, function_text, i
 from recorder.ambient.outside.line_digests import LINE_BYTES, first_edited_line, line_digests
 from recorder.ambient.outside.reached_functions import is_left_out, names_in_code, reached_functions
 from recorder.ambient.roots import content_of, is_users
+from sim.enum_members import is_enums
 from sim.kernel.class_names import module_of
 from sim.kernel.simulation import subject_of
 from sim.replaced_code import own_code
@@ -31,6 +33,7 @@ DIGEST_BYTES = 6  # Of a thousand other definitions, one has the digest of a cha
 DEFINITIONS_MAX = 1000  # In a note: META is repeated in each file of a tape.
 LINES_BYTES_MAX = 1 << 14  # Of the lines of all functions: of a game of 3,000 lines, some 6,000 bytes.
 _NAME_BYTES = 4
+_MEMBER_NAMES = "_member_names_"  # Of an enumeration, in their order.
 _MODULES_MAX = 100
 _WRAPPING = ("gymnasium.", "pettingzoo.")
 _WRAPPED = ("env", "aec_env")  # What a wrapper calls the environment inside.
@@ -73,6 +76,7 @@ class Definition:
         content: a function, or the text of a plain value.
         path: of the file of the module, or its name.
         is_constant: a plain value that is named like a constant and cannot change by itself.
+        is_enums: a value that Python keeps for an enumeration: it follows from the members, which have definitions.
     """
 
     name: str
@@ -80,6 +84,7 @@ class Definition:
     content: Any
     path: str = ""
     is_constant: bool = False
+    is_enums: bool = False
 
     @property
     def is_value(self) -> bool:
@@ -167,15 +172,26 @@ def compare_code(note: CodeNote, simulation: Any) -> CodeComparison | None:
     other_values = [one for digest, one in values.items() if digest not in note.values]
     return CodeComparison(
         compared=sum(not one.is_value for one in named),
-        compared_values=sum(one.is_value for one in named),
+        compared_values=sum(one.is_value and not one.is_enums for one in named),
         different=list(dict.fromkeys(shown(one, edited.get(id(one))) for one in new)),
-        values=list(dict.fromkeys(map(shown, other_values))),
+        values=list(dict.fromkeys(_shown_values(other_values))),
         gone_values=max(0, len(note.values - values.keys()) - len(other_values)),
         gone=max(
             0, len(note.definitions - code.keys()) - len(new)
         ),  # Of what has changed, the digest of before is gone, too.
         left_out=left_out,
     )
+
+
+def _shown_values(different: list[Definition]) -> Iterator[str]:
+    """Values as shown. What Python keeps for an enumeration is not, but for their order, where no member differs itself."""
+    own = [one for one in different if not one.is_enums]
+    yield from map(shown, own)
+    changed = {one.name.rpartition(".")[0] for one in own}
+    for one in different:
+        holder, _, key = one.name.rpartition(".")
+        if one.is_enums and key == _MEMBER_NAMES and holder not in changed:
+            yield f"the members of {holder} ({one.file})"
 
 
 def _left_out(simulation: Any, functions: list[types.FunctionType]) -> Iterator[str]:
@@ -268,7 +284,9 @@ def _places_in(
 def definitions_at(place: Place, value: Any) -> Iterator[Definition]:
     """What a value at a place defines: a plain value, the members of an enum, or functions of the module."""
     if not _is_special(place.key) and (text := value_text(value)) is not None:
-        yield Definition(place.name, place.file, text, place.path, place.key.isupper() and is_constant(value))
+        follows = isinstance(place.holder, enum.EnumMeta) and is_enums(place.key)
+        is_fixed = place.key.isupper() and is_constant(value)
+        yield Definition(place.name, place.file, text, place.path, is_fixed, follows)
         return
     if place.key == "_member_map_" and type(value) is dict:
         yield from _members_of_enum(place, value)

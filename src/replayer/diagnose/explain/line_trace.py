@@ -343,7 +343,7 @@ class LineTracer:
                 values[f"g:{module}:{name}"] = [one.__qualname__ for one in registered_classes(value)]
             if isinstance(value, type) and value.__module__ == module:
                 for inner, member in vars(value).items():
-                    if is_kept(inner, member):
+                    if is_kept(value, inner, member):
                         values[f"c{value.__qualname__}:{inner}"] = member
         reached = [*(attributes.values() if isinstance(attributes, dict) else ()), *frame.f_locals.values()]
         for kind in {type(value) for value in reached}:

@@ -27,6 +27,7 @@ import xxhash
 
 from recorder.ambient.c_memory import is_memory, memory_of, memory_text
 from recorder.ambient.iterators import ITERATOR_TYPES, IteratorParts, parts_of, upcoming_text
+from sim.enum_members import member_name, without_places
 from sim.kernel.state import Snapshot, State
 
 PARTS_MAX = 20_000  # Of one value; of a larger one, the first parts and the size count.
@@ -315,7 +316,7 @@ def attributes_of(value: Any) -> dict[str, Any]:
         except AttributeError:
             continue  # An empty slot.
     own = getattr(value, "__dict__", None)
-    return attributes | own if isinstance(own, dict) else attributes
+    return attributes | without_places(value, own) if isinstance(own, dict) else attributes
 
 
 def text_of(value: Any) -> str:
@@ -353,6 +354,8 @@ def text_of(value: Any) -> str:
 
 def _text_of_other(value: Any) -> str:
     """The text of a value that is neither a number, an array, a container nor an iterator."""
+    if (name := member_name(value)) is not None:
+        return name
     if (text := _value_text(value)) is not None:
         return f"{type(value).__name__} {text}"
     if isinstance(value, deque | defaultdict):

@@ -11,6 +11,7 @@ import pytest
 from recorder.ambient.value_kinds import kind_of
 from replayer import SyncTest
 from sim import Field, Schema, State
+from sim.adapters import adapt
 
 
 class Good(enum.Enum):
@@ -43,6 +44,29 @@ class Market:
         best.price -= 3
 
 
+class Right(enum.Flag):
+    """What a key opens."""
+
+    FRONT = 1
+    BACK = 2
+    ROOF = 4
+
+
+class Lock:
+    """Asks for flags together, which Python then makes and keeps for the enumeration."""
+
+    def __init__(self) -> None:
+        self.key, self.opened, self.day = Right.FRONT, 0, 0
+
+    def step(self) -> None:
+        """Try the key; change it from time to time."""
+        self.day += 1
+        asked = Right(self.day * 5 % 7 + 1)
+        self.opened += asked == self.key
+        if self.day % 3 == 0:
+            self.key = asked
+
+
 @pytest.fixture(autouse=True)
 def _prices() -> Iterator[None]:
     prices = {good: good.price for good in Good}
@@ -63,3 +87,10 @@ def test_members_without_attributes_stay_plain_values() -> None:
     """They are compared by value."""
     assert kind_of(Side) == "atom"
     assert kind_of(Good) == "object"
+
+
+def test_flags_that_are_asked_for_together_are_no_change_outside_the_state() -> None:
+    """They were listed: the copy had got another object for them, since what the enumeration keeps had been put back."""
+    report = SyncTest(lambda: adapt(Lock()), ticks=40).run()
+
+    assert (report.ok, report.moves) == (True, [])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import itertools
 import random
 from collections import deque
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from replayer.diagnose.explain.value_hash import Digester, attributes_of, is_cache, is_data, rule_of, text_of
+from sim.enum_members import member_name, own_attributes
 from sim.kernel.state import Snapshot, State
 
 PARTS_MAX = 2000  # Of one value: the outermost ones. More are neither kept nor shown.
@@ -32,6 +34,8 @@ def has_parts(value: Any) -> bool:
         return False
     if type(value) is random.Random:  # Its text shows its whole state.
         return False
+    if isinstance(value, enum.Enum):
+        return bool(own_attributes(attributes_of(value)))
     return value is not None and is_data(value) and not is_cache(value) and bool(attributes_of(value))
 
 
@@ -116,7 +120,9 @@ def _inner(path: str, value: Any) -> Iterator[tuple[str, Any]]:
         case Mapping() if isinstance(value, dict):
             yield from ((f"{path}[{text_of(key)}]", part) for key, part in value.items())
         case _:
-            yield from ((f"{path}.{name}", part) for name, part in attributes_of(value).items())
+            inner = attributes_of(value)
+            inner = own_attributes(inner) if isinstance(value, enum.Enum) else inner
+            yield from ((f"{path}.{name}", part) for name, part in inner.items())
 
 
 def order_text(values: set[Any] | frozenset[Any]) -> str:
@@ -127,7 +133,7 @@ def order_text(values: set[Any] | frozenset[Any]) -> str:
 
 def _member_text(value: Any) -> str:
     plain = [(name, one) for name, one in attributes_of(value).items() if isinstance(one, str | int | float)]
-    if not plain or isinstance(value, np.ndarray | str | int | float):
+    if not plain or isinstance(value, np.ndarray | str | int | float | enum.Enum):
         return text_of(value)
     shown = ", ".join(f"{name}={text_of(one)}" for name, one in plain[:_ATTRIBUTES_SHOWN])
     return f"{type(value).__name__}({shown})"
@@ -155,7 +161,7 @@ def _leaves(path: str, value: Any) -> Parts:
 def _title(value: Any) -> str:
     if isinstance(value, list | tuple | dict | set | frozenset | deque):
         return ", ".join(filter(None, [f"a {type(value).__name__}{_SIZED}{len(value):,}", rule_of(value)]))
-    return f"a {type(value).__name__}"
+    return member_name(value) or f"a {type(value).__name__}"
 
 
 def _order(value: dict[Any, Any]) -> str:

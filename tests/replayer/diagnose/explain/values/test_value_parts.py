@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import enum
 import random
 from collections import deque
 from typing import Any
@@ -10,11 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from replayer.diagnose.explain.value_hash import Digester, text_of
 from replayer.diagnose.explain.values.value_parts import (
     ELEMENTS_MAX,
     PARTS_MAX,
     differing_parts,
     named_part,
+    order_text,
     parts_of,
 )
 
@@ -29,6 +32,45 @@ class Slotted:
 
     def __init__(self, left: Any) -> None:
         self.left = left
+
+
+class Gear(enum.Enum):
+    LOW = 1
+    TOP = 2
+
+
+class Good(enum.Enum):
+    IRON = 1
+
+    def __init__(self, _: int) -> None:
+        self.price = 4
+
+
+class Right(enum.Flag):
+    READ = 1
+    WRITE = 2
+
+
+class Rank(enum.IntEnum):
+    PAWN = 1
+
+
+def test_members_of_enumerations_are_shown_as_code_names_them() -> None:
+    """Python keeps a value, a name and a place of each in attributes of its own."""
+    assert differing([Gear.LOW], [Gear.TOP]) == [("[0]", "Gear.LOW", "Gear.TOP")]
+    assert parts_of(Good.IRON) == {"": "Good.IRON", ".price": "4"}
+    assert parts_of({"a": Right.WRITE}) == {"": "a dict of 1", "['a']": "Right.WRITE"}
+    assert text_of(Right(0)) == "Right(0)"
+    assert parts_of(Rank.PAWN) == {"": "Rank.PAWN"}
+    assert parts_of({Gear.LOW, Gear.TOP}) == {"": "a set of 2", "{Gear.LOW}": "present", "{Gear.TOP}": "present"}
+    assert order_text({Gear.LOW}) == "Gear.LOW"
+
+
+def test_the_place_of_a_member_among_the_others_does_not_count() -> None:
+    """Another version may have inserted one before it."""
+    more = enum.Enum("Gear", {"NONE": 0, "LOW": 1, "TOP": 2}, module=__name__)  # type: ignore[misc]
+    assert Digester().digest(more["TOP"]) == Digester().digest(Gear.TOP)
+    assert Digester().digest(more["TOP"]) != Digester().digest(Gear.LOW)
 
 
 def differing(first: Any, second: Any) -> list[tuple[str, str, str]]:
