@@ -223,7 +223,8 @@ def test_a_run_with_the_inputs_of_a_tape_is_compared_in_a_fresh_process_too(repl
     assert printed.startswith(
         "tried:Market: NOT the same in each run: fresh process\n  no hidden state seen in 8 ticks"
     )
-    assert "  next: record a run; replay explain RUN.tape --sim module:factory looks for the line\n" in printed
+    assert "  next: replay explain run.tape --sim tried:Market looks for the line\n" in printed
+    assert "record a run" not in printed
     assert "fresh process: differs for 1 of 1 run: possible: the order of sets" in printed
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from shlex import quote
 from typing import Annotated, Any
 
 from cyclopts import Parameter
@@ -117,7 +118,8 @@ def check(
     elif report.ok:
         ignore = factory.ignored if isinstance(factory, _AdaptingFactory) else ()
         further, why_not = _check_given(simulation, inputs_of, step, count, ignore, as_json=as_json)
-    _print(simulation, report, further, why_not, verbose=verbose, as_json=as_json)
+    tape = inputs if inputs is not None and looks_like_a_tape(inputs) else None
+    _print(simulation, report, further, why_not, tape, verbose=verbose, as_json=as_json)
     return SAME if report.ok and (further is None or further.ok) else DIFFERS
 
 
@@ -126,11 +128,12 @@ def _print(
     report: SyncReport,
     further: LevelReport | None,
     why_not: str | None,
+    tape: Path | None,
     *,
     verbose: bool,
     as_json: bool,
 ) -> None:
-    """why_not: why no shorter run was compared; None if one was, or none was to follow."""
+    """why_not: why no shorter run was compared; None if one was, or none was to follow. tape: with the inputs."""
     if as_json:
         trajectories: dict[str, Any] = {} if further is None else {"trajectories": level_facts(further)}
         trajectories |= {} if why_not is None else {"trajectories_not_run": why_not}
@@ -142,7 +145,8 @@ def _print(
             lines = [first, f"  {lines[0].removeprefix(f'{simulation}: ')}", *lines[1:]]
         print_visible("\n".join(lines))
         if further is not None:
-            print_visible("\n".join(map(plain_text, _further_lines(further))))
+            explained = () if tape is None else (f"replay explain {quote(str(tape))} --sim {quote(simulation)}",)
+            print_visible("\n".join(map(plain_text, _further_lines(further, *explained))))
         elif why_not is not None:
             print_visible(plain_text(f"  {why_not}"))
 
@@ -213,14 +217,15 @@ def _different_trials(further: LevelReport) -> str:
     return ", ".join(dict.fromkeys(violation.trial for violation in further.violations)) or "see below"
 
 
-def _further_lines(further: LevelReport) -> list[str]:
+def _further_lines(further: LevelReport, *explained: str) -> list[str]:
+    """explained: the command that explains what differs, if there is a tape."""
     number = further.seeds
     tried = f"{number} {'trajectory' if number == 1 else 'trajectories'} of {counted(further.ticks, 'tick')}"
     if further.ok:
         from_start = "" if further.start is None else " from one start"
         same = f"  {tried}{from_start}, repeated, loaded and recorded: the same states and results"
         return [same, *start_lines(further)]
-    return [f"  {tried}: DIFFERENCES", *start_lines(further), *trial_lines(further)]
+    return [f"  {tried}: DIFFERENCES", *start_lines(further), *trial_lines(further, *explained)]
 
 
 def _suggested_inputs(factory: Callable[[], Any]) -> Callable[[int], Any]:

@@ -45,6 +45,7 @@ _TRIALS = (SAME_SEED, PROCESS, FRESH, USED, RECORDED)
 HIDDEN_TICKS = 60  # Of the search for hidden state where no trial shows a difference.
 INPUTS_S = 60.0  # The time limit of the run that makes its inputs.
 SHOWN = 3  # Findings of each trial.
+_RECORDED_FIRST = "record a run; replay explain RUN.tape --sim module:factory"
 
 
 @attrs.frozen(eq=False)
@@ -268,7 +269,7 @@ def start_lines(report: LevelReport) -> list[str]:
     return lines
 
 
-def trial_lines(report: LevelReport) -> list[str]:
+def trial_lines(report: LevelReport, explained: str = _RECORDED_FIRST) -> list[str]:
     """Format the trials of a report: one line each, and their first violations."""
     lines: list[str] = []
     is_nondeterministic = any(violation.trial == SAME_SEED for violation in report.violations)
@@ -289,7 +290,7 @@ def trial_lines(report: LevelReport) -> list[str]:
         lines.append("  suspects, most likely first:")
         lines += [f"    {suspect}" for suspect in report.suspects[:8]]
     elif not report.ok:
-        lines.append("  next: record a run; replay explain RUN.tape --sim module:factory looks for the line")
+        lines.append(f"  next: {explained} looks for the line")
     return lines
 
 

@@ -85,7 +85,8 @@ def cause_facts(cause: Cause) -> dict[str, Any]:
     return {
         "kind": cause.kind,
         "operation": cause.operation,
-        "calls": list(cause.calls),
+        "calls": cause.called,
+        "may_call": [name for name in cause.calls if name in cause.may_call],
         **_place_facts(cause.place),
         "other": _place_facts(cause.other_place) if cause.other_place is not None else None,
         "read_at": _place_facts(cause.read_at) if cause.read_at is not None else None,

@@ -57,7 +57,9 @@ def cause_text(cause: Cause) -> str:
             return branches
     if cause.place.function.endswith(".save"):
         return "not known: this line of save() gives different values, and no line of the step was seen to make them"
-    called = f", calling {', '.join(cause.calls)}" if cause.calls else ""
+    called = f", calling {', '.join(cause.called)}" if cause.called else ""
+    may_call = [name for name in cause.calls if name in cause.may_call]
+    called += f"; it may call {', '.join(may_call)}" if may_call else ""
     return f"this line gives different values, and no difference was seen in those that it reads{called}"
 
 

@@ -83,7 +83,7 @@ class Cause:
             value, of the line that gives it.
         other_place: of the line in the other version; None if it has none, or the same.
         operation: for example np.exp; None if none is known.
-        calls: the functions that the line calls, as written.
+        calls: the functions that the line calls, as written. may_call: of these, those that it need not have called.
         value: the first value that differs; None if it was not kept.
         outside: the hidden state that the line reads and that differed before the step.
         orders: of an "order": the set, and the first members in both orders.
@@ -112,6 +112,12 @@ class Cause:
     defined_at: tuple[SourceLocation, SourceLocation] | None = None
     is_of_branches: bool = False
     is_of_load: bool = False
+    may_call: frozenset[str] = frozenset()
+
+    @property
+    def called(self) -> list[str]:
+        """The functions that the line called, as written."""
+        return [name for name in self.calls if name not in self.may_call]
 
     @property
     def reads_outside(self) -> bool:

@@ -331,6 +331,7 @@ class _BackwardSearch(ReadNames):
             saved_at=self._saved_at(outside) if kind == "outside" else None,
             defined_at=defined,
             is_of_branches=kind in ("outside", "version") and not self._is_one_statement(item, settled),
+            may_call=statement.may_call if statement is not None else frozenset(),
         )
 
     def _is_one_version(self) -> bool:

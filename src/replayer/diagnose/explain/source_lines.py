@@ -6,7 +6,7 @@ A statement of several lines counts as one; of an ``if``, ``for``, ``while`` or 
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 
@@ -26,6 +26,7 @@ class Statement:
         iterates: names that it iterates over, or hands to a function that may, or takes an element from.
         displays: True if it iterates over a set that it makes.
         chains: attributes that it names, as written: ``creep.health``, ``self.market.prices``.
+        may_call: of the functions, those that it need not call each time, such as one in a branch of a condition.
     """
 
     first_line: int
@@ -37,6 +38,7 @@ class Statement:
     iterates: frozenset[str] = frozenset()
     displays: bool = False
     chains: frozenset[str] = frozenset()
+    may_call: frozenset[str] = frozenset()
 
     def renamed(self, names: Mapping[str, str]) -> Statement:
         """The statement as it is with other names of variables."""
@@ -168,7 +170,30 @@ def _statement(node: ast.stmt) -> Statement:
         frozenset(names),
         any(map(_makes_set, iterated)),
         frozenset(ast.unparse(part) for part in parts if isinstance(part, ast.Attribute) and _is_chain(part)),
+        frozenset(calls) - {called for head in heads for called in _called_each_time(head)},
     )
+
+
+def _called_each_time(part: ast.AST) -> Iterator[str]:
+    """The functions that a part of a statement calls whenever it runs, as written."""
+    passed_over: list[ast.AST] = []
+    match part:
+        case ast.Call(func=function):
+            yield ast.unparse(function)
+        case ast.IfExp(body=first, orelse=second):
+            passed_over = [first, second]
+        case ast.BoolOp(values=[_, *rest]) | ast.Compare(comparators=[_, *rest]):
+            passed_over = list(rest)
+        case ast.Lambda(body=body):
+            passed_over = [body]
+        case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+            yield from _called_each_time(part.generators[0].iter)  # It may be empty.
+            return
+        case ast.Assert(msg=ast.expr() as message):
+            passed_over = [message]
+    for inner in ast.iter_child_nodes(part):
+        if inner not in passed_over:
+            yield from _called_each_time(inner)
 
 
 def _is_chain(part: ast.expr) -> bool:
