@@ -14,7 +14,8 @@ import numpy.typing as npt
 
 from sim.kernel.marks import comparable
 from sim.kernel.merkle_tree import BLOCK_BYTES
-from sim.kernel.schema import COUNTS_FIELD, Slot, Table
+from sim.kernel.schema import COUNTS_FIELD, Blob, Slot, Table
+from sim.kernel.simulation import SAVED_BYTES_FIELD, SCENARIO_PREFIX
 from sim.kernel.state import Snapshot, view_rows
 
 SIZES = "sizes of tables and blobs"  # The name of COUNTS_FIELD for people.
@@ -37,6 +38,7 @@ class FieldDifference:
         blocks: numbers of the 64 KiB blocks with these rows, and the number of blocks; None if the field has one block.
         row_names: names of the rows, if they have names.
         only_room: True if all values are equal and only the capacity for rows differs.
+        title: the name for people, if it is not that of the field.
     """
 
     field: str
@@ -48,6 +50,12 @@ class FieldDifference:
     blocks: tuple[list[int], int] | None = None
     row_names: list[str] | None = None
     only_room: bool = False
+    title: str | None = None
+
+    @property
+    def shown_name(self) -> str:
+        """The name for people."""
+        return self.title or field_title(self.field)
 
 
 def compare_states(
@@ -147,7 +155,9 @@ def _compare_rows(name: str, recorded: Snapshot, replayed: Snapshot) -> list[Fie
     blocks = None
     if slot.size_bytes > BLOCK_BYTES:
         blocks = np.unique(numbers * slot.row_bytes // BLOCK_BYTES).tolist(), -(-slot.size_bytes // BLOCK_BYTES)
-    return [FieldDifference(name, len(numbers), indices, values[0], values[1], blocks=blocks)]
+    is_all = name == SAVED_BYTES_FIELD and _is_plain_bytes(recorded) and _is_plain_bytes(replayed)
+    title = f"{name} (the bytes of the state)" if is_all else None
+    return [FieldDifference(name, len(numbers), indices, values[0], values[1], blocks=blocks, title=title)]
 
 
 def _values(state: Snapshot, name: str, numbers: npt.NDArray[np.int64]) -> Any:
@@ -169,8 +179,18 @@ def _compare_counts(recorded: Snapshot, replayed: Snapshot) -> list[FieldDiffere
     shown = numbers[:ROWS_SHOWN]
     tables = {entry.name for entry in recorded.layout.schema.extensible if isinstance(entry, Table)}
     row_names = [f"{'rows' if names[i] in tables else 'bytes'} of {names[i]}" for i in shown]
+    title = None
+    if _is_plain_bytes(recorded) and _is_plain_bytes(replayed):  # The user gave these bytes no name.
+        title, row_names = "size of the state", ["in bytes"]
     rows: list[tuple[int, ...]] = [(recorded.layout.count_index[names[i]],) for i in shown]
-    return [FieldDifference(COUNTS_FIELD, len(numbers), rows, counts[0][shown], counts[1][shown], row_names=row_names)]
+    values = counts[0][shown], counts[1][shown]
+    return [FieldDifference(COUNTS_FIELD, len(numbers), rows, *values, row_names=row_names, title=title)]
+
+
+def _is_plain_bytes(state: Snapshot) -> bool:
+    """Return True for a state that is what save() returned, as bytes."""
+    entries = [one for one in state.layout.schema.entries if not one.name.startswith(SCENARIO_PREFIX)]
+    return [type(one) for one in entries] == [Blob] and entries[0].name == SAVED_BYTES_FIELD
 
 
 def _compare_capacities(recorded: Snapshot, replayed: Snapshot, names: tuple[str, str]) -> list[FieldDifference]:

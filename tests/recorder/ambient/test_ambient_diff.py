@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import csv
 import json
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 import replayer.commands.main
 from recorder import Recorder
 from replayer.desync.dump.differences_csv import LINES_MAX, write_differences
+from replayer.desync.dump.dump import difference_lines
 from replayer.desync.state_diff import compare_states, row_lines
 from replayer.diagnose.compare.spread import measure_spread
 from replayer.playback.cursor import Cursor
@@ -20,6 +22,7 @@ from replayer.playback.make_simulation import make_simulation
 from replayer.tape.tape import Tape
 from replayer.timeline.verify import verify_tape
 from sim import Blob, Field, Schema, State, Table
+from sim.kernel.simulation import as_simulation
 
 import small_worlds
 from oracle.command_lines import run
@@ -177,6 +180,36 @@ def test_no_value_is_shown_of_a_missing_row(capsys: pytest.CaptureFixture[str]) 
     assert lines["log"] == ["[2] recorded no such row, replayed 121", "[3] recorded no such row, replayed 122"]
     back = {one.field: row_lines(one) for one in compare_states(states[1], states[0], ("first", "second"))}
     assert back["t.at"][0] == "[2] recorded [0.0, 0.0], replayed no such row"
+
+
+class Letter:
+    """Saves itself as text of some length."""
+
+    def __init__(self) -> None:
+        self.words: list[int] = []
+
+    def step(self, inputs: Any) -> None:  # noqa: ARG002
+        self.words.append(len(self.words))
+
+    def save(self) -> bytes:
+        return repr(self.words).encode()
+
+    def load(self, saved: bytes) -> None:
+        self.words = ast.literal_eval(saved.decode())
+
+
+def test_the_bytes_of_a_save_without_names_are_told_as_the_state() -> None:
+    """They were "bytes of saved", in "tables and blobs", of which the user has none."""
+    states, letter = [], as_simulation(Letter())
+    for _ in range(2):
+        states.append(letter.state.snapshot())
+        letter.step(None)
+    lines = [line for one in compare_states(*states) for line in difference_lines(one)]
+    assert lines[:3] == [
+        "size of the state: 1 row",
+        "    in bytes: recorded 2, replayed 3",
+        "saved (the bytes of the state): 2 rows",
+    ]
 
 
 def test_every_element_is_in_the_table_or_the_report_names_those_that_are_not(

@@ -21,7 +21,7 @@ from replayer.desync.finding import Finding
 from replayer.desync.location import phase_text
 from replayer.desync.object_diff import compare_objects, object_difference_lines, shown_fields
 from replayer.desync.rng_draws import finding_lines
-from replayer.desync.state_diff import FieldDifference, field_title, row_lines
+from replayer.desync.state_diff import FieldDifference, row_lines
 from replayer.tape.tape import Tape
 from replayer.value_text import inputs_to_json, to_json
 
@@ -186,13 +186,13 @@ def place_lines(finding: Finding) -> list[str]:
 def difference_lines(difference: FieldDifference, labels: tuple[str, str] = ("recorded", "replayed")) -> list[str]:
     """One line about a field, then a few lines about its first rows. labels: names of the two states."""
     if difference.note is not None:
-        return [f"{field_title(difference.field)}: {difference.note}"]
+        return [f"{difference.shown_name}: {difference.note}"]
     plural = "row" if difference.row_count == 1 else "rows"
     where = ""
     if difference.blocks is not None:
         numbers, count = difference.blocks
         where = f" in {len(numbers)} of {count} blocks of 64 KiB, the first is number {numbers[0]}"
-    lines = [f"{field_title(difference.field)}: {difference.row_count} {plural}{where}"]
+    lines = [f"{difference.shown_name}: {difference.row_count} {plural}{where}"]
     return lines + [f"    {line}" for line in row_lines(difference, labels)]
 
 

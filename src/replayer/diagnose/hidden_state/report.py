@@ -8,7 +8,7 @@ import attrs
 
 from recorder.text import counted
 from replayer.desync.object_diff import object_difference_lines
-from replayer.desync.state_diff import FieldDifference, field_title, row_lines
+from replayer.desync.state_diff import FieldDifference, row_lines
 from replayer.value_text import plain_text, to_json
 from sim.kernel.state import Snapshot
 
@@ -225,7 +225,7 @@ def finding_lines(finding: SyncFinding) -> list[str]:
     lines += [f"  {value}" for value in values]
     differences = [one for one in finding.differences if one.field in rest]
     for difference in differences[:FIELDS_SHOWN]:
-        lines.append(f"  {field_title(difference.field)}: {difference.note or counted(difference.row_count, 'row')}")
+        lines.append(f"  {difference.shown_name}: {difference.note or counted(difference.row_count, 'row')}")
         lines += [f"    {line}" for line in row_lines(difference, _LABELS)[:ROWS_SHOWN]]
     omitted = len(differences) - FIELDS_SHOWN
     if omitted > 0:
