@@ -22,7 +22,8 @@ _MODULES_OF_FILES = {f"{name}.py": f"_{name}_py" for name in OUR_NAMES}
 def load_factory(spec: str) -> Factory:
     """Import the factory that a user names as ``module:attribute``, from the current folder or the installed packages.
 
-    ``folder/file.py:attribute`` is ``folder.file:attribute``. A file in the current folder with the name of one of our
+    ``folder/file.py:attribute`` is ``folder.file:attribute``; it finds the modules beside it, as a program does, unless the
+    folder is a package. A file in the current folder with the name of one of our
     packages, such as ``./sim.py:World``, is loaded as a module of another name.
 
     Raises ValueError, with a message of one sentence, if it cannot be imported or called.
@@ -30,12 +31,10 @@ def load_factory(spec: str) -> Factory:
     module_name, _, attribute = spec.partition(":")
     module_name = _module_of(spec, module_name, attribute)
     _ensure_names(spec, module_name, attribute)
-    folder = str(Path.cwd())
-    if folder not in sys.path:
-        hides = any(Path(folder, file).exists() for file in _MODULES_OF_FILES)
-        sys.path.insert(
-            len(sys.path) if hides else 0, folder
-        )  # Ours are found first, here and in processes begun here.
+    _add_to_path(Path.cwd())
+    beside = Path(spec.partition(":")[0]).parent
+    if spec.partition(":")[0].endswith(".py") and not (beside / "__init__.py").exists():
+        _add_to_path(Path.cwd() / beside)
     factory = _import(spec, module_name)
     try:
         for name in attribute.split("."):
@@ -50,6 +49,13 @@ def load_factory(spec: str) -> Factory:
             f"{spec}: expected a class or function to call, got {type(factory).__name__}"
         )
     return factory  # type: ignore[no-any-return]
+
+
+def _add_to_path(folder: Path) -> None:
+    """Let modules of a folder be found first; but for ours, also in processes begun here."""
+    if str(folder) not in sys.path:
+        hides = any((folder / file).exists() for file in _MODULES_OF_FILES)
+        sys.path.insert(len(sys.path) if hides else 0, str(folder))
 
 
 def sim_option(recorded: Any) -> str:

@@ -54,6 +54,25 @@ def test_what_is_there_is_found(spec: str, module: str) -> None:
     assert load_factory(spec) is importlib.import_module(module).Ok
 
 
+@pytest.mark.parametrize(("package", "is_found"), [(False, True), (True, False)])
+def test_a_file_in_a_folder_finds_the_modules_beside_it(
+    monkeypatch: pytest.MonkeyPatch, *, package: bool, is_found: bool
+) -> None:
+    """As a program in it does; a module of a package names the others from the package."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    folder = Path(f"older_{package}")
+    folder.mkdir()
+    if package:
+        (folder / "__init__.py").touch()
+    (folder / f"rates_of_{package}.py").write_text("RATE = 3\n")
+    (folder / "game.py").write_text(f"from rates_of_{package} import RATE\n\n\nclass Game:\n    rate = RATE\n")
+    if is_found:
+        assert load_factory(f"{folder}/game.py:Game").rate == 3  # type: ignore[attr-defined]
+    else:
+        with pytest.raises(ValueError, match="No module named 'rates_of_True'"):
+            load_factory(f"{folder}/game.py:Game")
+
+
 @pytest.mark.parametrize("name", ["sim", "recorder", "replayer"])
 def test_a_file_with_the_name_of_one_of_our_packages_is_loaded_by_its_path(name: str) -> None:
     """Its class names the file on a tape; ours stay what they are, and its own modules are found."""
