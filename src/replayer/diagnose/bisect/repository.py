@@ -97,7 +97,9 @@ class Repository:
         if good.id == bad.id:
             raise RepositoryError(f"{shown}, which are the same")
         if bad.id in bases:
-            raise RepositoryError(f"{shown}, which comes before it: exchange --good and --bad")
+            raise RepositoryError(
+                f"{shown}, which comes before it: exchange --good and --bad; the tape has to verify under the earlier one"
+            )
         if bases:
             raise RepositoryError(
                 f"{shown}, on another branch: try --good {bases[0][:_ID_LENGTH]}, from which both come"

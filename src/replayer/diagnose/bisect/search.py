@@ -81,11 +81,15 @@ def search(repository: Repository, good: Commit, bad: Commit, try_commit: Callab
     Raises BisectError if good is not good, or bad cannot be tried, RepositoryError; and what try_commit raises.
     """
     tried = [try_commit(good)]
-    if tried[0].verdict != "good":
-        raise BisectError(_unfit_text("--good", tried[0], "name an earlier commit"))
+    if tried[0].verdict == "skipped":
+        raise BisectError(
+            _cannot_run_text("--good", tried[0], "name another one before --bad, under which it verifies")
+        )
+    if tried[0].verdict == "bad":
+        raise BisectError(_not_good_text(tried[0], try_commit(bad)))
     tried.append(try_commit(bad))
     if tried[1].verdict == "skipped":
-        raise BisectError(_unfit_text("--bad", tried[1], "name a commit under which it runs"))
+        raise BisectError(_cannot_run_text("--bad", tried[1], "name a commit under which it runs"))
     if tried[1].verdict == "good":
         return Bisection(tried, [], None)
     first_bad, goods, skipped = tried[1], [good.id], dict[str, TriedCommit]()
@@ -125,9 +129,21 @@ def _next_to_try(candidates: Sequence[str], skipped: dict[str, Any]) -> str:
     return left[place - 1] if place == len(left) - 1 and place else left[place]
 
 
-def _unfit_text(option: str, tried: TriedCommit, advice: str) -> str:
-    name = f"{option} {tried.commit.short_id} ({tried.commit.subject})"
-    if tried.verdict == "skipped":
-        return f"the simulation cannot be run under {name}: {tried.why}; {advice}"
-    where = f" from tick {tried.first_bad:,} on" if tried.first_bad is not None else ""
-    return f"the tape does not verify under {name}{where} either: {advice}"
+def _name(option: str, tried: TriedCommit) -> str:
+    return f"{option} {tried.commit.short_id} ({tried.commit.subject})"
+
+
+def _cannot_run_text(option: str, tried: TriedCommit, advice: str) -> str:
+    return f"the simulation cannot be run under {_name(option, tried)}: {tried.why}; {advice}"
+
+
+def _not_good_text(good: TriedCommit, bad: TriedCommit) -> str:
+    """Why there is nothing to search if the tape does not verify under the good commit, by what it does under the bad one."""
+    where = f" from tick {good.first_bad:,} on" if good.first_bad is not None else ""
+    text = f"the tape does not verify under {_name('--good', good)}{where}"
+    advice = "name a commit before --bad under which it verifies, such as that of the recording"
+    if bad.verdict == "bad":
+        return f"{text} either: {advice}"
+    if bad.verdict == "good":
+        return f"{text}, but under {_name('--bad', bad)}: name as --good a commit under which it verifies, and as --bad a later one"
+    return f"{text}: {advice}"

@@ -272,6 +272,17 @@ def test_ends_that_do_not_fit_are_said_plainly(
     assert run(main, f"{line} --good {bad} --bad {worse}") == 2
     captured = capsys.readouterr()
     assert f"the tape does not verify under --good {bad[:10]} (Birds turn) from tick 17 on either" in captured.err
+    assert "name a commit before --bad under which it verifies" in captured.err
+    assert run(main, f"{line} --good {bad} --bad {broken}") == 2
+    captured = capsys.readouterr()
+    assert "from tick 17 on: name a commit before --bad" in captured.err  # Not "either": it is not known.
+    mended = history.commit("Birds turn back", flock_py=FLOCK)
+    assert run(main, f"{line} --good {bad} --bad {mended}") == 2
+    captured = capsys.readouterr()
+    assert f"from tick 17 on, but under --bad {mended[:10]} (Birds turn back): name as --good a commit" in captured.err
+    assert run(main, f"{line} --good {broken} --bad {mended}") == 2
+    assert "A missing module" in (captured := capsys.readouterr()).err
+    assert captured.err.endswith("name another one before --bad, under which it verifies\n")
     assert run(main, f"{line} --good {good} --bad {broken}") == 2
     captured = capsys.readouterr()
     assert f"the simulation cannot be run under --bad {broken[:10]} (A missing module): " in captured.err
