@@ -25,9 +25,9 @@ def without_places(value: Any, content: dict[str, Any]) -> dict[str, Any]:
     return {name: one for name, one in content.items() if name in (_NAME, _VALUE) or not is_enums(name)}
 
 
-def own_attributes(content: Mapping[str, Any]) -> dict[str, Any]:
-    """What the user's class gives a member besides a name and a value."""
-    return {name: one for name, one in content.items() if not is_enums(name)}
+def shown_attributes(content: Mapping[str, Any]) -> dict[str, Any]:
+    """The value of a member, and what the user's class gives it besides."""
+    return {"value": content.get(_VALUE)} | {name: one for name, one in content.items() if not is_enums(name)}
 
 
 def is_enums(name: str) -> bool:

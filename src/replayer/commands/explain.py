@@ -269,7 +269,9 @@ def _cause_lines(cause: Cause, proved: Sequence[DifferingSetting] = (), *, refut
     if cause.other_place is not None:
         lines += _place_lines(cause.other_place, "B")
     if cause.read_at is not None:
-        lines += ["  the step reads it first in", *_place_lines(cause.read_at, None)]
+        is_new = cause.kind == "edited" and cause.other_place is None  # The other version has no such value.
+        read = "the step reads what this changes first in" if is_new else "the step reads it first in"
+        lines += [f"  {read}", *_place_lines(cause.read_at, None)]
     if cause.value is not None and not cause.is_of_branches:
         lines += _value_lines(cause.value, elements=_ELEMENTS_SHOWN, where=after_it(cause))
     for value in cause.orders:

@@ -109,7 +109,7 @@ class Cause:
     read_at: SourceLocation | None = None
     loaded_at: SourceLocation | None = None
     saved_at: SourceLocation | None = None
-    defined_at: tuple[SourceLocation, SourceLocation] | None = None
+    defined_at: tuple[SourceLocation, SourceLocation | None] | None = None
     is_of_branches: bool = False
     is_of_load: bool = False
     may_call: frozenset[str] = frozenset()

@@ -32,7 +32,7 @@ from replayer.diagnose.explain.step_trace import (
 )
 from replayer.diagnose.explain.value_hash import Digester, is_cache, is_data, text_of
 from replayer.diagnose.explain.values.attributes_before import Before
-from replayer.diagnose.explain.values.class_data import is_kept, kept_by_classes
+from replayer.diagnose.explain.values.class_data import kept_by_classes, named_class
 from replayer.diagnose.explain.values.compiled_globals import compiled_globals
 from replayer.diagnose.explain.values.named_attributes import named_attributes, value_of_word
 from replayer.diagnose.explain.values.named_functions import NamedMethods, is_compared, is_function
@@ -341,10 +341,8 @@ class LineTracer:
                 }
             if isinstance(value, ABCMeta) and is_users(value.__module__):  # What isinstance() asks it.
                 values[f"g:{module}:{name}"] = [one.__qualname__ for one in registered_classes(value)]
-            if isinstance(value, type) and value.__module__ == module:
-                for inner, member in vars(value).items():
-                    if is_kept(value, inner, member):
-                        values[f"c{value.__qualname__}:{inner}"] = member
+            if isinstance(value, type):
+                values |= named_class(value, module, code)
         reached = [*(attributes.values() if isinstance(attributes, dict) else ()), *frame.f_locals.values()]
         for kind in {type(value) for value in reached}:
             values |= self._named_methods.of(kind, code)

@@ -95,3 +95,116 @@ def test_a_value_that_another_module_gives(
     assert run(replayer.commands.main.main, "explain run.tape --sim toll_bridge:Bridge --code other --tick 3") == 1
     assert "hidden state" not in (printed := capsys.readouterr().out)
     assert ("the step reads it first in" in printed) == (edit is not None)
+
+
+MADE = """import enum
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import attrs
+
+LIMIT = 7
+
+
+@dataclass
+class Cart:
+    wheels: int
+    price: float = 2.5
+
+
+class Lorry(Cart):
+    pass
+
+
+class Bill(NamedTuple):
+    payer: int
+    amount: float = 3.5
+
+
+@attrs.define(kw_only=True)
+class Pass:
+    holder: int
+    days: int = 4
+
+
+class Kind(enum.Enum):
+    FOOT = enum.auto()
+    CART = enum.auto()
+    LORRY = enum.auto()
+
+
+class Rules:
+    TAX = 6
+
+
+class Gate(enum.IntFlag):
+    EAST = 1
+    WEST = 2
+"""
+YARD = """
+from toll_made import LIMIT, Bill, Cart, Gate, Kind, Lorry, Pass, Rules
+
+
+class Yard:
+    def __init__(self):
+        self.paid, self.day = 0, 0
+
+    def step(self, inputs):
+        self.day += 1
+        if self.day > 2:
+            self.paid += {}
+"""
+
+
+@pytest.mark.parametrize(
+    ("edit", "used", "place", "other"),
+    [
+        (("price: float = 2.5", "price: float = 2.75"), "Cart(4).price", "price: float = 2.5", True),
+        (("price: float = 2.5", "price: float = 2.75"), "Lorry(4).price", "price: float = 2.5", True),
+        (("amount: float = 3.5", "amount: float = 4.5"), "Bill(payer=1).amount", "amount: float = 3.5", True),
+        (("days: int = 4", "days: int = 5"), "Pass(holder=1).days", "days: int = 4", True),
+        (("    CART = enum.auto()", "    MULE = 9\n    CART = enum.auto()"), "Kind.LORRY.value", "MULE = 9", False),
+        (("    CART = enum.auto()\n", ""), "Kind.LORRY.value", "CART = enum.auto()", False),
+        (("FOOT = enum.auto()", "FOOT = 5"), "Kind.CART.value", "FOOT = enum.auto()", True),
+        (("WEST = 2", "WEST = 4"), "Gate.WEST", "WEST = 2", True),
+        (("TAX = 6", "TAX = 5"), "Rules.TAX", "TAX = 6", True),
+        (("LIMIT = 7\n", "LIMIT = 8\n", "= 2.5", "= 2.75"), "Cart(4, 1.5).price + LIMIT", "LIMIT = 7", True),
+        (
+            ("LIMIT = 7\n", "LIMIT = 8\n", "= 2.5", "= 2.75"),
+            "LIMIT if inputs is None else Cart(4).price",
+            "LIMIT = 7",
+            True,
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else None,
+)
+def test_a_default_that_a_class_gives(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    edit: tuple[str, ...],
+    used: str,
+    place: str,
+    other: bool,  # noqa: FBT001 - a parameter of the cases
+) -> None:
+    """By the line of the field or the member; not one that the call passes, or of a class that is not made."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    Path("other").mkdir()
+    edited = MADE
+    for old, new in zip(edit[::2], edit[1::2], strict=True):
+        edited = edited.replace(old, new, 1)
+    for folder, made in ((Path(), MADE), (Path("other"), edited)):
+        (folder / "toll_made.py").write_text(made)
+        (folder / "toll_yard.py").write_text(YARD.format(used))
+    for name in ("toll_made", "toll_yard"):
+        sys.modules.pop(name, None)
+    yard = recorder.record(importlib.import_module("toll_yard").Yard(), "run.tape", step="step", trial_ms=0)
+    for _ in range(4):
+        yard.step(None)
+    yard.close()
+
+    assert run(replayer.commands.main.main, "explain run.tape --json --sim toll_yard:Yard --code other") == 1
+    cause = json.loads(capsys.readouterr().out)["cause"]
+    assert (cause["kind"], cause["text"], cause["other"] is not None) == ("edited", place, other)
+    assert cause["read_at"]["line"] == YARD.splitlines().index("            self.paid += {}") + 1

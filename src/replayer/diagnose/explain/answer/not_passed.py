@@ -6,6 +6,7 @@ import ast
 from collections.abc import Sequence
 
 from replayer.diagnose.explain.line_pairs.source_functions import local_names
+from replayer.diagnose.explain.line_pairs.taken_defaults import called_name
 from replayer.diagnose.explain.source_lines import SourceFile
 from replayer.diagnose.explain.step_trace import Record, is_inner
 
@@ -41,7 +42,7 @@ def is_not_passed(source: SourceFile, record: Record, value: str, call: str) -> 
     defaults += [key for key, value in zip(keywords, arguments.kw_defaults, strict=True) if value is not None]
     is_made = function.name == "__init__" and "." in record.function  # It is called by the name of its class.
     called = record.function.split(".")[-2] if is_made else function.name
-    own = [one for one in calls if _called_name(one) in (called, function.name)]
+    own = [one for one in calls if called_name(one) in (called, function.name)]
     return name in defaults and bool(own) and not any(_may_pass(one, name, positional, is_made=is_made) for one in own)
 
 
@@ -72,13 +73,6 @@ def variable_text(source: SourceFile, records: Sequence[Record], record: Record,
         return "an argument of the step" if record.parent < 0 else ""
     is_free = name not in local_names(function) and len(functions) > 1
     return "a variable of the function around it" if is_free else ""
-
-
-def _called_name(call: ast.Call) -> str | None:
-    """The last part of what is called, as written."""
-    if isinstance(call.func, ast.Attribute):
-        return call.func.attr
-    return call.func.id if isinstance(call.func, ast.Name) else None
 
 
 def _may_pass(call: ast.Call, name: str, positional: list[str], *, is_made: bool) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from replayer.diagnose.explain.answer.aligned_lines import AlignedLines
+from replayer.diagnose.explain.line_pairs.taken_defaults import DEFAULT, called_name, calls_in, may_pass
 from replayer.diagnose.explain.step_trace import Record, is_inner, is_of_module
 
 
@@ -20,6 +21,7 @@ class ReadNames(AlignedLines):
         yield from sorted({f"g:{record.module}:{call}" for call in calls})  # Compiled ones.
         for method in sorted({call.rpartition(".")[2] for call in calls if "." in call}):
             yield from (f"c{name}:{method}" for name in self._classes(method))
+        yield from self._defaults_taken(item)
         words = frozenset[str]().union(*(statement.reads for statement in statements))
         chains = frozenset[str]().union(*(statement.chains for statement in statements))
         for word in sorted(chains & self._named_at(item).keys()):
@@ -81,5 +83,25 @@ class ReadNames(AlignedLines):
         return [
             name[1:].rpartition(":")[0]
             for name in self._alignment.names()
-            if name.startswith("c") and name.endswith(f":{attribute}")
+            if name.startswith("c") and name.endswith(f":{attribute}") and not name.endswith(f"):{attribute}")
         ]
+
+    def _defaults_taken(self, item: int) -> Iterator[str]:
+        """The defaults of attributes that the objects which a line makes were not given in its calls."""
+        names = [(match, name) for name in self._alignment.names() if (match := DEFAULT.match(name))]
+        calls = calls_in(self._place(item).text) if names else []
+        may_call = frozenset[str]().union(*(one.may_call for one in self._statements(item)))
+        for match, name in names:
+            made = match["kind"].rpartition(".")[2]
+            own = [call for call in calls if called_name(call) == made and not may_pass(call, match)]
+            if own and (not any(one.rpartition(".")[2] == made for one in may_call) or self._gives(item, made)):
+                yield name
+
+    def _gives(self, item: int, kind: str) -> bool:
+        """Return True if a value that a line changed is an object of a class, in both traces."""
+        titles = [
+            [trace.parts.get(self._alignment.digest_after(name, item, variant) or 0, {}).get("", "") for name in names]
+            for variant, trace in enumerate((self._alignment.first, self._alignment.second))
+            for names in [self._alignment.changed_at(item)]
+        ]
+        return all(any(f"{title} ".startswith(f"a {kind} ") for title in one) for one in titles)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
 
+from replayer.diagnose.explain.line_pairs.taken_defaults import DEFAULT
 from replayer.diagnose.explain.step_trace import Record
 
 _OWN = "self"
@@ -18,6 +19,8 @@ def shown_name(name: str, record: Record, words: AbstractSet[str]) -> str:
         return f"field {rest}"
     if prefix.startswith("o"):
         return _attribute(prefix, rest, record, words)
+    if default := DEFAULT.match(name):
+        return f"the default of {default['kind']}.{default['name']}"
     if prefix.startswith("c"):
         return f"{prefix[1:]}.{rest}"
     if prefix == "g":

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from replayer.diagnose.explain.value_hash import Digester, attributes_of, is_cache, is_data, rule_of, text_of
-from sim.enum_members import member_name, own_attributes
+from sim.enum_members import member_name, shown_attributes
 from sim.kernel.state import Snapshot, State
 
 PARTS_MAX = 2000  # Of one value: the outermost ones. More are neither kept nor shown.
@@ -28,14 +28,12 @@ _ATTRIBUTES_SHOWN = 2
 
 def has_parts(value: Any) -> bool:
     """Return True for a container or an object whose attributes can be read."""
-    if isinstance(value, list | tuple | dict | set | frozenset | deque):
+    if isinstance(value, list | tuple | dict | set | frozenset | deque | enum.Enum):
         return True
     if isinstance(value, np.ndarray | np.generic | State | Snapshot | str | bytes | int | float | complex):
         return False
     if type(value) is random.Random:  # Its text shows its whole state.
         return False
-    if isinstance(value, enum.Enum):
-        return bool(own_attributes(attributes_of(value)))
     return value is not None and is_data(value) and not is_cache(value) and bool(attributes_of(value))
 
 
@@ -113,6 +111,8 @@ def named_part(name: str, path: str) -> str:
 def _inner(path: str, value: Any) -> Iterator[tuple[str, Any]]:
     """The parts of a container or an object, with their paths."""
     match value:
+        case enum.Enum():
+            yield from ((f"{path}.{name}", part) for name, part in shown_attributes(attributes_of(value)).items())
         case list() | tuple() | deque():
             yield from ((f"{path}[{number}]", part) for number, part in enumerate(value))
         case set() | frozenset():
@@ -120,9 +120,7 @@ def _inner(path: str, value: Any) -> Iterator[tuple[str, Any]]:
         case Mapping() if isinstance(value, dict):
             yield from ((f"{path}[{text_of(key)}]", part) for key, part in value.items())
         case _:
-            inner = attributes_of(value)
-            inner = own_attributes(inner) if isinstance(value, enum.Enum) else inner
-            yield from ((f"{path}.{name}", part) for name, part in inner.items())
+            yield from ((f"{path}.{name}", part) for name, part in attributes_of(value).items())
 
 
 def order_text(values: set[Any] | frozenset[Any]) -> str:
@@ -159,9 +157,11 @@ def _leaves(path: str, value: Any) -> Parts:
 
 
 def _title(value: Any) -> str:
+    if (name := member_name(value)) is not None:
+        return name
     if isinstance(value, list | tuple | dict | set | frozenset | deque):
         return ", ".join(filter(None, [f"a {type(value).__name__}{_SIZED}{len(value):,}", rule_of(value)]))
-    return member_name(value) or f"a {type(value).__name__}"
+    return f"a {type(value).__name__}"
 
 
 def _order(value: dict[Any, Any]) -> str:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 
 from replayer.diagnose.explain.align import Alignment
 from replayer.diagnose.explain.cause import SourceLocation
+from replayer.diagnose.explain.line_pairs.line_map import LineMap
 from replayer.diagnose.explain.source_lines import SourceFile
 
 _FURTHER = 3  # Values that a value is made of: so many lines back.
 
-Places = tuple[SourceLocation, SourceLocation]
+Places = tuple[SourceLocation, SourceLocation | None]  # None: one version alone has the line.
 
 
 def edited_definition(alignment: Alignment, module: str, function: str, outside: Iterable[str]) -> Places | None:
@@ -26,7 +28,7 @@ def edited_definition(alignment: Alignment, module: str, function: str, outside:
             first, second = _sources(alignment, home)
             lines = alignment.line_maps[home]
             default = re.compile(rf"\bdef {re.escape(function.rpartition('.')[2])}\(.*\b{re.escape(word)}\b.*=")
-            found = list(_defining(second, inner))
+            found = _of_class_first(second, name, list(_defining(second, inner)))
             if home == module:
                 found += [line for line in sorted(lines.edited) if default.search(second.lines[line - 1])]
             for start in found:
@@ -37,7 +39,54 @@ def edited_definition(alignment: Alignment, module: str, function: str, outside:
                         SourceLocation(first.path, mapped, "", _text(first, mapped)),
                         SourceLocation(second.path, line, "", _text(second, line)),
                     )
+                if (counted := _counted_member(first, second, lines, start)) is not None:
+                    return counted
     return None
+
+
+def _counted_member(first: SourceFile, second: SourceFile, lines: LineMap, start: int) -> Places | None:
+    """Of a member whose value auto() counts: the first line of its class that one version alone has, or that was edited."""
+    statement = second.statement(start)
+    if statement is None or not any(call.rpartition(".")[2] == "auto" for call in statement.calls):
+        return None
+    for line in _members_before(second, start):
+        mapped = lines.to_first(line)
+        if mapped < 0:
+            return SourceLocation(second.path, line, "", _text(second, line)), None
+        if line in lines.edited:
+            one = SourceLocation(first.path, mapped, "", _text(first, mapped))
+            return one, SourceLocation(second.path, line, "", _text(second, line))
+    gone = [line for line in _members_before(first, lines.to_first(start)) if not lines.has_first(line)]
+    return (SourceLocation(first.path, gone[0], "", _text(first, gone[0])), None) if gone else None
+
+
+def _members_before(source: SourceFile, line: int) -> list[int]:
+    """The lines that give values to names of a class before a line in it."""
+    return [
+        node.lineno
+        for kind in ast.walk(source.tree)
+        if isinstance(kind, ast.ClassDef) and any(inner.lineno == line for inner in kind.body)
+        for node in kind.body
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.lineno < line
+    ]
+
+
+def _of_class_first(source: SourceFile, name: str, lines: list[int]) -> list[int]:
+    """The lines, with those in the class that a value is of first: classes that it inherits from may define it, too."""
+    kind = _class_of(name)
+    own = {
+        line
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.ClassDef) and node.name == kind
+        for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
+    }
+    return sorted(lines, key=lambda line: line not in own)
+
+
+def _class_of(name: str) -> str:
+    """The name of the class that a value is of, as traces name it; empty for any other value."""
+    prefix = name.partition(":")[0]
+    return prefix[1:].partition("(")[0].rpartition(".")[2] if prefix.startswith("c") else ""
 
 
 def _edited_in(source: SourceFile, line: int, edited: AbstractSet[int]) -> int | None:
@@ -67,7 +116,7 @@ def _homes(alignment: Alignment, name: str, module: str) -> Iterator[tuple[str, 
         return
     yield from ((one, word) for one in changed if one == module)
     if prefix[0] == "c":
-        head = re.compile(rf"\s*class {re.escape(prefix[1:].rpartition('.')[2])}\b")
+        head = re.compile(rf"\s*class {re.escape(_class_of(name))}\b")
         others = [one for one in changed if one != module]
         yield from ((one, word) for one in others if any(map(head.match, _sources(alignment, one)[1].lines)))
 

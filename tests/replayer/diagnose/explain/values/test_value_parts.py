@@ -57,11 +57,11 @@ class Rank(enum.IntEnum):
 
 def test_members_of_enumerations_are_shown_as_code_names_them() -> None:
     """Python keeps a value, a name and a place of each in attributes of its own."""
-    assert differing([Gear.LOW], [Gear.TOP]) == [("[0]", "Gear.LOW", "Gear.TOP")]
-    assert parts_of(Good.IRON) == {"": "Good.IRON", ".price": "4"}
-    assert parts_of({"a": Right.WRITE}) == {"": "a dict of 1", "['a']": "Right.WRITE"}
+    assert differing([Gear.LOW], [Gear.TOP]) == [("[0]", "Gear.LOW", "Gear.TOP"), ("[0].value", "1", "2")]
+    assert parts_of(Good.IRON) == {"": "Good.IRON", ".value": "1", ".price": "4"}
+    assert parts_of({"a": Right.WRITE}) == {"": "a dict of 1", "['a']": "Right.WRITE", "['a'].value": "2"}
     assert text_of(Right(0)) == "Right(0)"
-    assert parts_of(Rank.PAWN) == {"": "Rank.PAWN"}
+    assert parts_of(Rank.PAWN) == {"": "Rank.PAWN", ".value": "1"}
     assert parts_of({Gear.LOW, Gear.TOP}) == {"": "a set of 2", "{Gear.LOW}": "present", "{Gear.TOP}": "present"}
     assert order_text({Gear.LOW}) == "Gear.LOW"
 
