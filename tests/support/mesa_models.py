@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from typing import Any
 
 import mesa
@@ -110,72 +111,89 @@ class Pawn(CellAgent):
         self.cell = self.cell.neighborhood.select_random_cell()
 
 
-class Plot:
-    """An object that is no agent, which only sets of agents hold."""
-
-    def __init__(self, size: int) -> None:
-        self.size = size
-        self.owners: set[Any] = set()
-
-
-class Named:
-    """An object that hashes by its number, as in every process."""
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-
-    def __hash__(self) -> int:
-        return hash(self.number)
-
-
-class Guild(set[Any]):
-    """A set with a name."""
-
-    name = "guild"
-
-
 class Member(mesa.Agent):
-    """An agent with sets of agents and of other objects, whose order it never uses."""
+    """An agent with sets of agents, whose order it never uses; some of these have left the model."""
 
     def __init__(self, model: Any) -> None:
         super().__init__(model)
         self.friends: set[Any] = set()
-        self.pairs: set[Any] = set()
-        self.plots: set[Any] = set()
         self.party: frozenset[Any] = frozenset()
-        self.guild = Guild()
         self.wealth = 0.0
 
     def step(self) -> None:
         self.wealth += self.random.random() + min(friend.wealth for friend in self.friends)
-        plot = max(self.plots, key=lambda one: one.size)
-        plot.size += len(plot.owners)
-        self.party = frozenset((*self.friends, "all", 3))
-        other = self.random.choice(self.model.members)
-        if other is not self:
-            self.friends.add(other)
-            self.pairs.add((self, other))
+        self.friends.add(self.random.choice([one for one in self.model.agents if one is not self]))
+        self.party = frozenset((self, *self.friends))
 
 
 class Village(mesa.Model):
     """A model whose sets have another order after each restore, and in each run, without effect."""
 
-    def __init__(self, members: int = 12) -> None:
+    def __init__(self, members: int = 16) -> None:
         super().__init__(seed=4)
-        self.members = list(Member.create_agents(self, members))
-        self.crowd = {Named(8 * number) for number in (5, 1, 4, 0, 2)}
-        self.shared: set[Any] = set()
-        for member in self.members:
-            others = [one for one in self.members if one is not member]
-            member.friends.update(self.random.sample(others, 4))
-            member.plots.update(Plot(self.random.randrange(900)) for _ in range(3))
-            member.guild.update(self.random.sample(self.members, 3))
-            for plot in member.plots:
-                plot.owners.update((member, *member.friends))
-            self.shared |= member.plots
+        Member.create_agents(self, members)
+        self.former: frozenset[Any] = frozenset()
+        self.council = set(self.random.sample(list(self.agents), 5))
+        for member in self.agents:
+            member.friends.update(self.random.sample([one for one in self.agents if one is not member], 4))
+            member.council = self.council
 
     def step(self) -> None:
         self.agents.do("step")
-        gone = next(iter(self.crowd))
-        self.crowd.remove(gone)
-        self.crowd.add(Named(gone.number + 8))
+        if self.steps % 2:
+            gone = self.agents[self.steps % 5]
+            self.former |= {gone}
+            gone.remove()
+
+
+class Extra(mesa.Agent):
+    """An agent that is as any other one but for its number."""
+
+
+class Crowd(mesa.Model):
+    """A model with a set of agents that nothing else holds, all with the same contents."""
+
+    def __init__(self) -> None:
+        super().__init__(seed=1)
+        self.waiting = {Extra(self) for _ in range(16)}
+        for one in self.waiting:
+            one.remove()
+
+    def step(self) -> None:
+        self.waiting.add(gone := Extra(self))
+        gone.remove()
+
+
+class Mood(enum.StrEnum):
+    """Texts that are members of an enumeration."""
+
+    HAPPY = "h"
+    SAD = "s"
+
+
+class Crate:
+    """An object that is no agent."""
+
+
+class Tally:
+    """An object that its constructor makes again."""
+
+    def __init__(self, members: Any) -> None:
+        self.members, self.count = members, len(members)
+
+    def __reduce__(self) -> Any:
+        return Tally, (self.members,)
+
+
+class Dock(mesa.Model):
+    """A model with sets of one agent, of other objects, and of agents that an object reads while it is loaded."""
+
+    def __init__(self) -> None:
+        super().__init__(seed=1)
+        self.crew = set(Extra.create_agents(self, 3))
+        self.crates, self.moods, self.captain = {Crate()}, {Mood.HAPPY, Mood.SAD}, {self.agents[0]}
+        self.tallies = [Tally(self.crew), Tally(frozenset(self.crew)), Tally(self.crates)]
+        self.total = 0
+
+    def step(self) -> None:
+        self.total += sum(tally.count for tally in self.tallies) + len(self.moods)

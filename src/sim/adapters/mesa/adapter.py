@@ -26,8 +26,7 @@ from sim.adapters.interface.attempts import KeepsItsAttempts
 from sim.adapters.interface.capture_report import Part, Report
 from sim.adapters.interface.proxy import OWN_NAMES, RecordedProxy, make_proxy
 from sim.adapters.mesa.decode import load_model, rewire
-from sim.adapters.mesa.encode import CACHES, OF_THE_MODEL, agents_of, dump_model, find_places, topology_of
-from sim.adapters.mesa.events import events_of
+from sim.adapters.mesa.encode import CACHES, OF_THE_MODEL, agents_of, dump_model, events_of, find_places, topology_of
 from sim.kernel.exactness import Level, level_from
 from sim.kernel.schema import Blob, Field, Schema, Table
 from sim.kernel.state import State

@@ -13,7 +13,6 @@ from sim.adapters.capture.rng_state import generator_from_plain
 from sim.adapters.capture.values import decode_value, is_array
 from sim.adapters.interface.adapter_registry import NotCapturedError
 from sim.adapters.mesa.encode import ALL_CELLS, CACHES, COLLECTION, KEPT, KIND_BITS, OF_THE_MODEL, ObjectKind, Places
-from sim.adapters.mesa.sets import FROZENSET, LATE_SET, SET, fill
 
 
 def rewire(places: Places, topology: bytes) -> None:
@@ -46,7 +45,6 @@ def load_model(places: Places, data: bytes, pickled: Any) -> None:
         attributes, states, spaces, (lists, capacities, properties, cell_attributes) = (
             unpickler.load() for _ in range(4)
         )
-        late_sets = unpickler.late_sets()
     except Exception as error:
         raise NotCapturedError(f"the state of {type(places.model).__name__} cannot be loaded: {error}") from error
     if (len(spaces), len(lists)) != (len(places.spaces), len(places.cells)):
@@ -66,8 +64,6 @@ def load_model(places: Places, data: bytes, pickled: Any) -> None:
     for (_, space), (own, layers) in zip(places.spaces, spaces, strict=True):
         _set_space(space, own, layers)
     _set_attributes(places, attributes)
-    for made, (layout, members) in late_sets:
-        fill(made, layout, members)
 
 
 def _set_state(agent: Any, state: Any, values: list[Any]) -> None:
@@ -132,8 +128,8 @@ class _GraphUnpickler:
         present = [*places.generators, *[None] * len(generators)]
         self._places = places
         self._values = values
-        self._late: dict[int, set[Any]] = {}
-        self._late_count = sum(type(one) is tuple and one[:1] == (LATE_SET,) for one in values)
+        # By the id of the members: these, and the set that was made of them.
+        self._sets: dict[int, tuple[Any, set[Any] | frozenset[Any]]] = {}
         self._by_kind: dict[int, Callable[[int], Any]] = {
             ObjectKind.VALUE: self._value,
             ObjectKind.AGENT: lambda index: self.agents[index],
@@ -147,16 +143,20 @@ class _GraphUnpickler:
             ObjectKind.FUNCTION: lambda index: vars(places.model)[values[index]],
         }
 
-    def persistent_load(self, pid: int) -> Any:
-        """The object or value of this number; see ObjectKind."""
+    def persistent_load(self, pid: int | list[Any] | tuple[Any, ...]) -> Any:
+        """The object or value of this number, see ObjectKind; or the set of these members."""
+        if type(pid) is not int:
+            return self._set(pid)
         return self._by_kind[pid & ((1 << KIND_BITS) - 1)](pid >> KIND_BITS)
 
-    def late_sets(self) -> list[tuple[set[Any], Any]]:
-        """The sets that are filled last, each with its layout and its members."""
-        contents: list[Any] = []
-        while len(contents) < self._late_count:
-            contents += self.load()  # type: ignore[attr-defined]  # Of the unpickler, the second base.
-        return [(self._late[number], content) for number, content in enumerate(contents)]
+    def _set(self, members: Any) -> Any:
+        if type(members) is tuple:
+            return self._sets.setdefault(id(members), (members, frozenset(members)))[1]
+        made: Any = self._sets.setdefault(id(members), (members, set()))[1]
+        # A member that holds the set asks for it while the members are loaded: the others come later, as in pickle.
+        made.update(members)
+        members.clear()  # Each is put into it once: what a method does to the set during the load stays done.
+        return made
 
     def _value(self, index: int) -> Any:
         value = self._values[index]
@@ -171,12 +171,6 @@ class _GraphUnpickler:
                 self._places.asked[value] = (KEPT, number, arguments, words)
             case (str() as what, int(number)) if what == ALL_CELLS:
                 value = self._places.spaces[number][1].all_cells
-            case (str() as what, tuple(numbers)) if what == SET:
-                value = set(map(self.persistent_load, numbers))
-            case (str() as what, tuple(numbers)) if what == FROZENSET:
-                value = frozenset(map(self.persistent_load, numbers))
-            case (str() as what, int(number)) if what == LATE_SET:
-                value = self._late[number] = set()
             case _:
                 return value
         self._values[index] = value

@@ -6,7 +6,8 @@ their position and loaded in place, so that views, descriptors and caches of nei
 Agents are created empty first and filled later, so that no chain of references is too deep.
 
 Equal contents give equal bytes, in a run that was loaded and in one that was not: texts, NumPy's numbers, short tuples
-and sets of such values are written by value, arrays by content, events by their order, sets of objects as in sets.py.
+and sets of such values are written by value, arrays by content, events by their order, sets of agents in the order of
+their numbers. Any other set of objects is written in the order of its table.
 """
 
 from __future__ import annotations
@@ -27,8 +28,6 @@ from mesa.discrete_space import CellCollection, DiscreteSpace
 from sim.adapters.capture.rng_state import generator_to_plain, is_generator
 from sim.adapters.capture.values import NotPlainError, encode_value, is_array
 from sim.adapters.interface.adapter_registry import NotCapturedError
-from sim.adapters.mesa.events import event_ranks, is_event
-from sim.adapters.mesa.sets import FROZENSET, LATE_SET, SET, SetOrder, layout_of, reduced_subclass
 from sim.adapters.mesa_graph import (
     _make_array,
     _make_empty,
@@ -169,9 +168,9 @@ def dump_model(places: Places, pickled: Any) -> bytes:
         ("the spaces", [_space_state(space) for _, space in places.spaces]),
         ("the cells", _cell_states(places.cells)),
     ]
-    for name, part in (*parts, ("the sets of objects", None)):
+    for name, part in parts:
         try:
-            pickler.dump(part) if part is not None else pickler.dump_sets()
+            pickler.dump(part)
         except NotCapturedError:
             raise
         except Exception as error:
@@ -201,17 +200,16 @@ def _cell_states(cells: list[Any]) -> list[Any]:
 class _GraphPickler:
     """Writes values by content, and the permanent parts of the model by position."""
 
-    def __init__(self, buffer: io.BytesIO, places: Places, agents: list[Any], *, alone: bool = False) -> None:
-        """alone: for one object, of which only the bytes are wanted."""
+    def __init__(self, buffer: io.BytesIO, places: Places, agents: list[Any]) -> None:
         super().__init__(buffer, protocol=5)  # type: ignore[call-arg]  # A class with a pickler as second base.
         self.values: list[Any] = []
-        self._places, self._agents, self._is_alone = places, agents, alone
-        self._order = SetOrder(lambda obj: self._by_id.get(id(obj)), self._content)
+        self._places = places
         self._module = type(places.model).__module__
         self._numbers: dict[Any, int] = {}  # By text.
-        self._kept: list[Any] = []  # What is known by its id, and must not give it to another object.
         self._encoded: dict[bytes, int] = {}
         self._by_id: dict[int, int] = {}
+        # By the id of a set of agents: the set, so that nothing else gets this id, and what is written.
+        self._members: dict[int, tuple[Any, list[Any] | tuple[Any, ...]]] = {}
         self._cell_numbers = {id(cell): index for index, cell in enumerate(places.cells)}
         lists = [cell._agents for cell in places.cells]  # noqa: SLF001
         for kind, objects in (
@@ -221,7 +219,7 @@ class _GraphPickler:
             self._by_id.update((id(obj), index << KIND_BITS | kind) for index, obj in enumerate(objects))
         for name in places.functions:
             self._by_id[id(vars(places.model)[name])] = self._value(name) | ObjectKind.FUNCTION
-        self._ranks = event_ranks(places.model)
+        self._ranks = _event_ranks(places.model)
         self._in_cache: dict[int, tuple[Any, ...]] | None = None  # Found when a collection is not known yet.
         self._of_spaces: dict[int, tuple[Any, ...]] = {
             id(space.all_cells): (ALL_CELLS, index)
@@ -230,8 +228,8 @@ class _GraphPickler:
         }
         self._first_asked: dict[tuple[Any, ...], CellCollection[Any]] = {}
 
-    def persistent_id(self, obj: Any) -> int | None:
-        """The number of the object's position or value; None for an object that is pickled."""
+    def persistent_id(self, obj: Any) -> int | list[Any] | tuple[Any, ...] | None:
+        """The number of the object's position or value; the members of a set of agents; None for an object that is pickled."""
         kind = type(obj)
         if kind is str or kind is bytes:
             return self._value(obj)
@@ -247,7 +245,7 @@ class _GraphPickler:
         if (kind is frozenset and _is_plain(obj)) or isinstance(obj, np.generic):
             return self._by_content(obj)
         if kind is set or kind is frozenset:
-            return self._set_of_objects(obj)
+            return self._agents_in(obj)
         if kind is CellCollection:
             return self._collection(obj)
         if kind is types.FunctionType or isinstance(obj, type):
@@ -266,11 +264,9 @@ class _GraphPickler:
             return _make_method_reference, (obj(),)
         if kind is itertools.chain and not gc.get_referents(obj):
             return _make_used_up_chain, ()
-        if isinstance(obj, set | frozenset) and (reduced := reduced_subclass(obj, self._order)) is not None:
-            return reduced
         if id(obj) in self._ranks:
             return _make_empty, (kind,), {**vars(obj), "unique_id": self._ranks[id(obj)]}
-        if is_event(obj):
+        if _is_event(obj):
             return _make_empty, (kind,), {**vars(obj), "unique_id": -1}
         return NotImplemented
 
@@ -280,48 +276,33 @@ class _GraphPickler:
             return [self._by_content(tuple(state)), *state.values()]
         return state  # A pair, for a class with slots; or the class's own state.
 
-    def dump_sets(self) -> None:
-        """Write the sets that are filled last; writing one may meet others."""
-        order, written = self._order, 0
-        if order.late and not self._is_alone:
-            order.known_before(self.memo.copy())  # type: ignore[attr-defined]  # Of the pickler, the second base.
-        while written < len(order.late):
-            batch = []
-            for value in order.late[written:]:
-                layout = layout_of(value)
-                members = list(value) if layout is not None else order.ordered(value)
-                order.note(members)
-                batch.append([layout, order.keys(value) if self._is_alone else members])
-            written += len(batch)
-            self.dump(batch)  # type: ignore[attr-defined]
+    def _agents_in(self, obj: set[Any] | frozenset[Any]) -> list[Any] | tuple[Any, ...] | None:
+        """The members of a set of agents of this model, in the order of their numbers; None for any other set.
 
-    def _set_of_objects(self, obj: set[Any] | frozenset[Any]) -> int | None:
-        """The number of a set; None for a frozenset with members that have no position, which pickle writes."""
-        if self._order.has_positions(obj) and (type(obj) is frozenset or layout_of(obj) is None):
-            listed = []
-            for member in self._order.ordered(obj):
-                position = self.persistent_id(member)
-                listed.append(self._by_content(member) if position is None else position)
-            form: tuple[Any, ...] = (SET if type(obj) is set else FROZENSET, tuple(listed))
-        elif type(obj) is set:
-            form = (LATE_SET, len(self._order.late))
-            self._order.late.append(obj)
-        else:
+        Such a set has another order after each load and in each run, as its members hash by their memory addresses.
+        They are a list for a set and a tuple for a frozenset, which pickle writes once, also where a member that has
+        left the model holds the set.
+        """
+        if id(obj) in self._members:
+            return self._members[id(obj)][1]
+        if len(obj) < 2 or not all(map(self._has_number, obj)):
             return None
-        number = self._by_id[id(obj)] = len(self.values) << KIND_BITS
-        self.values.append(form)
-        self._kept.append(obj)
-        return number
+        ordered = sorted(obj, key=lambda agent: agent.unique_id)
+        if any(one.unique_id == after.unique_id for one, after in itertools.pairwise(ordered)):
+            return None
+        members = ordered if type(obj) is set else tuple(ordered)
+        self._members[id(obj)] = (obj, members)
+        return members
 
-    def _content(self, obj: Any) -> bytes:
-        """What an object holds; of one in an object that is written so itself, only the class."""
-        if self._is_alone:
-            return type(obj).__qualname__.encode()
-        buffer = io.BytesIO()
-        alone = type(self)(buffer, self._places, self._agents, alone=True)
-        alone.dump(obj)  # type: ignore[attr-defined]
-        alone.dump_sets()
-        return encode_value(alone.values) + buffer.getvalue()
+    def _has_number(self, one: Any) -> bool:
+        """Return True for an agent of this model, in it or removed, that has a number and hashes by its address."""
+        hash_method: Any = type(one).__hash__
+        return (
+            isinstance(one, mesa.Agent)
+            and hash_method is object.__hash__
+            and type(getattr(one, "unique_id", None)) is int
+            and getattr(one, "model", None) is self._places.model
+        )
 
     def _collection(self, obj: Any) -> int | None:
         """A collection of cells: one that a cell or a space keeps by how it is asked for, others by their cells."""
@@ -385,3 +366,22 @@ def _is_plain(value: Any) -> bool:
         or (type(one) is tuple and len(one) <= _TUPLE_MAX and _is_plain(one))
         for one in value
     )
+
+
+# --- events, whose numbers are shared by all models of a process
+
+
+def _is_event(obj: Any) -> bool:
+    return type(obj).__name__ == "SimulationEvent" and type(obj).__module__.startswith("mesa.")
+
+
+def events_of(model: Any) -> list[Any]:
+    """The events of the model's simulator; empty if it has none."""
+    listed = getattr(getattr(vars(model).get("simulator"), "event_list", None), "_events", None)
+    return listed if isinstance(listed, list) else []
+
+
+def _event_ranks(model: Any) -> dict[int, int]:
+    """The rank of each event, by its id, in order of creation: event numbers serve only for this order."""
+    ordered = sorted(events_of(model), key=lambda event: event.unique_id)
+    return {id(event): rank for rank, event in enumerate(ordered)}
