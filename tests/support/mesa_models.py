@@ -191,7 +191,7 @@ class Dock(mesa.Model):
     def __init__(self) -> None:
         super().__init__(seed=1)
         self.crew = set(Extra.create_agents(self, 3))
-        self.crates, self.moods, self.captain = {Crate()}, {Mood.HAPPY, Mood.SAD}, {self.agents[0]}
+        self.crates, self.moods, self.captain = {Crate()}, {Mood.HAPPY}, {self.agents[0]}
         self.tallies = [Tally(self.crew), Tally(frozenset(self.crew)), Tally(self.crates)]
         self.total = 0
 

@@ -285,24 +285,20 @@ class _GraphPickler:
         """
         if id(obj) in self._members:
             return self._members[id(obj)][1]
-        if len(obj) < 2 or not all(map(self._has_number, obj)):
+        if len(obj) < 2 or not all(map(_is_numbered, set(map(type, obj)))):
             return None
-        ordered = sorted(obj, key=lambda agent: agent.unique_id)
-        if any(one.unique_id == after.unique_id for one, after in itertools.pairwise(ordered)):
+        model = self._places.model
+        numbered = {
+            agent.unique_id: agent
+            for agent in obj
+            if getattr(agent, "model", None) is model and type(getattr(agent, "unique_id", None)) is int
+        }
+        if len(numbered) < len(obj):
             return None
+        ordered = [numbered[number] for number in sorted(numbered)]
         members = ordered if type(obj) is set else tuple(ordered)
         self._members[id(obj)] = (obj, members)
         return members
-
-    def _has_number(self, one: Any) -> bool:
-        """Return True for an agent of this model, in it or removed, that has a number and hashes by its address."""
-        hash_method: Any = type(one).__hash__
-        return (
-            isinstance(one, mesa.Agent)
-            and hash_method is object.__hash__
-            and type(getattr(one, "unique_id", None)) is int
-            and getattr(one, "model", None) is self._places.model
-        )
 
     def _collection(self, obj: Any) -> int | None:
         """A collection of cells: one that a cell or a space keeps by how it is asked for, others by their cells."""
@@ -357,6 +353,12 @@ class _GraphPickler:
             return _make_array, (array.dtype.str, array.shape, order, bytearray(array.tobytes("A")))
         offset = array.__array_interface__["data"][0] - base.__array_interface__["data"][0]
         return _make_view, (base, array.dtype.str, array.shape, offset, array.strides)
+
+
+def _is_numbered(kind: type) -> bool:
+    """Return True for a class of agents that hash by their addresses. Others may have one order in each process."""
+    hash_method: Any = kind.__hash__
+    return issubclass(kind, mesa.Agent) and hash_method is object.__hash__
 
 
 def _is_plain(value: Any) -> bool:
