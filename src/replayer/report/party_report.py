@@ -157,12 +157,14 @@ def _seed_lines(explanation: PartyExplanation, seeds: TriedSeeds) -> list[str]:
         ]
     missing = [label for label, seed in zip(LABELS, seeds.of_tapes, strict=True) if seed is None]
     given = [label for label in LABELS if label not in missing and label not in own]
+    # The first seed that made a difference need not be the one that gives a tape's state.
+    seed = seeds.of_tapes[LABELS.index(given[0])] if given else seeds.first
     other = f"that of tape {given[0]}" if given else "a state that is on neither tape"
     present = f"that of tape {own[0]}" if own else "another one, which is on neither tape"
     tapes = " or ".join(f"tape {label}" for label in missing)
     return [
         f"possible cause: {_SEED_TEXT}:",
-        f"  the simulation of A gives with {SEED}={seeds.first} {other}, and with {seeds.own} {present}",
+        f"  the simulation of A gives with {SEED}={seed} {other}, and with {seeds.own} {present}",
         f"  none of the {counted(seeds.count, 'seed')} that were tried gives the state of {tapes}",
     ]
 
