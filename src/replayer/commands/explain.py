@@ -202,8 +202,12 @@ def _lines(path: Location, explanation: Explanation) -> list[str]:
 
 
 def _same_text(explanation: Explanation) -> str:
-    """What all variants did, of which none gives the recorded state."""
-    if any(note in explanation.notes for note in (NOT_DETERMINISTIC, NOT_REPEATABLE)):
+    """What the variants did, of which no two are compared, and not all give the recorded state."""
+    if any(map(explanation.is_recorded, explanation.ran)):  # Such as a result that was not repeated.
+        return "not all variants give the recorded state"
+    if len({one.result for one in explanation.ran}) > 1 or any(
+        note in explanation.notes for note in (NOT_DETERMINISTIC, NOT_REPEATABLE)
+    ):
         return "no variant gives the recorded state"
     step = explanation.ran[0].step
     if step is not None and step.raised is not None:

@@ -9,6 +9,7 @@ from recorder.text import counted
 from replayer.desync.outside_comparison import DIFFERS, EQUAL, LATER, ReadComparison
 from replayer.diagnose.explain.answer.explanation import DecidingVariables, Explanation
 from replayer.diagnose.explain.outside.differing_reads import SET_RUNS, STAND_IN_RUNS
+from replayer.diagnose.explain.outside.further_variants import memory_text
 from replayer.diagnose.explain.variant_choice import SEED
 
 _READS_SHOWN = 12
@@ -23,10 +24,8 @@ def outside_cause_line(explanation: Explanation) -> str | None:
         gives = f"the step gives the recorded state (in {replaced.runs} of {replaced.runs} processes)"
         return f"cause: {replaced.what}: where {replaced.how}, {gives}, and as it is now another one"
     if (count := explanation.memory_runs) > 0:
-        filled = (
-            "where fresh memory is filled with zeros, the step gives one state, and with another pattern another one"
-        )
-        return f"cause: memory that the step reads before anything was written there: {filled} (in {count} of {count} processes each)"
+        filled = f"{memory_text(explanation.variants)} (in {count} of {count} processes each)"
+        return f"cause: memory that the step reads before anything was written there: {filled}"
     if (what := explanation.differs_by) is not None:
         if explanation.pair is None:
             gives = f"the step does not raise and gives one state (in {STAND_IN_RUNS} of {STAND_IN_RUNS} processes)"
@@ -76,7 +75,11 @@ def _variables_text(found: DecidingVariables | None) -> str | None:
         shown = [f"{name} ({_set_text(recorded)} in the recording)" for name, (recorded, _) in found.values.items()]
         what = f", {_DEPEND_ON_SEED}" if is_seed else ""
         named = f"the environment variable{'s' if len(shown) > 1 else ''} {', '.join(shown)}{what}"
-        return f"{named}: as recorded, the step gives the recorded state, and as it is now another one {runs}"
+        # A seed that the process drew for itself was not tried: that of the variants is another one.
+        tried = found.values[SEED][1] if SEED in found.values else None
+        now = "as it is now" if tried is None else f"with {tried}" if is_seed else f"as now, with {SEED}={tried},"
+        other = f"{now} another one"
+        return f"{named}: as recorded, the step gives the recorded state, and {other} {runs}"
     first = ", ".join(
         f"{name}={value}" if value is not None else f"{name} not set" for name, (value, _) in found.values.items()
     )

@@ -39,7 +39,14 @@ def line_of(found: DecidingVariables, differs_by: str | None = None) -> str:
             DecidingVariables({"PYTHONHASHSEED": ("3", "0")}, 3, is_recorded=True, is_noted=True),
             (
                 "the environment variable PYTHONHASHSEED (3 in the recording), on which hash() of texts and the order of sets of "
-                "texts depend: as recorded, the step gives the recorded state, and as it is now another one (in 3 of 3 processes each)"
+                "texts depend: as recorded, the step gives the recorded state, and with 0 another one (in 3 of 3 processes each)"
+            ),
+        ),
+        (
+            DecidingVariables({"TZ": ("Asia/Tokyo", None)}, 3, is_recorded=True, is_noted=True),
+            (
+                "the environment variable TZ (Asia/Tokyo in the recording): as recorded, the step gives the recorded state, and as "
+                "it is now another one (in 3 of 3 processes each)"
             ),
         ),
         (

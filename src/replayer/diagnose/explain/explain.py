@@ -245,7 +245,7 @@ class _Case:
         kinds = self._kinds(tick, before)
         explained = explained_pair(tick, self.tape.state_hash(tick), outcomes, pair, notes)
         run = self._runs(tick, before, pair)
-        explained = attrs.evolve(explained, settings=settings_tested(pair, run))
+        explained = attrs.evolve(explained, settings=settings_tested(pair, run), seen=self.seen)
         explained = with_tested_functions(with_joined(explained, run), run)
         explained = with_given(explained, before, self.runner.give)
         explained = attrs.evolve(explained, differs_by=kinds.differs_by(explained, pair))
@@ -277,7 +277,8 @@ class _Case:
         if found.memory_runs:
             explained = explained_pair(tick, explanation.recorded_hash, outcomes, found.pair, explanation.notes)
             return attrs.evolve(explained, memory_runs=found.memory_runs, seen=explanation.seen)
-        return self._explained(tick, outcomes, found.pair, explanation.notes, before)
+        explained = self._explained(tick, outcomes, found.pair, explanation.notes, before)
+        return attrs.evolve(explained, tested=found.tested)
 
     def explain_here(self, explanation: Explanation, finding: Finding) -> Explanation | None:
         """Compare with the present variant under the settings of this process, whose step alone gives another state.

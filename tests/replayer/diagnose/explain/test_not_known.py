@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -35,6 +36,7 @@ pytestmark = pytest.mark.share(0.18)
 
 BAD_TICK = 15
 MODULE = '''
+import os
 import sys
 import time
 import numpy as np
@@ -86,6 +88,13 @@ class Shelf(Plain):
         self.state["x"][:] += 1
         if self.state["x"][0] == 15:
             self.state["x"][1] += hash("oak") % 16 == 12  # Shelf
+
+
+class Many(Plain):
+    def step(self, inputs):
+        self.state["x"][:] += 1
+        if self.state["x"][0] == 15:
+            self.state["x"][1] += len(os.environ)
 
 
 class Local:
@@ -341,9 +350,85 @@ def test_a_pattern_that_gives_now_this_now_that_proves_nothing(monkeypatch: pyte
         assert (found.pair is not None) == (runs > 0)
 
 
-def stepped(state_hash: int) -> Any:
-    """A step that gave a state."""
-    return SimpleNamespace(result=(state_hash, None), reads=[])
+@pytest.mark.parametrize(
+    ("recorded", "zeros", "other", "gives"),
+    [
+        (7, 8, "wet", "the step does not raise, and with another pattern it does"),
+        (7, "wet", 8, "the step raises, and with another pattern it does not"),
+        (7, "wet", "dry", "the step raises one error, and with another pattern another one"),
+        (7, 8, 9, "the step gives one state, and with another pattern another one"),
+    ],
+)
+@pytest.mark.parametrize("is_known", [True, False])
+def test_memory_is_the_cause_only_of_what_it_explains(
+    monkeypatch: pytest.MonkeyPatch, recorded: int, zeros: int | str, other: int | str, gives: str, *, is_known: bool
+) -> None:
+    """The step reads fresh memory. Where neither pattern gives the recorded state, something else makes a difference."""
+    monkeypatch.setattr(further_variants, "fills_memory", lambda: True)
+    present = VariantOutcome(Variant("now"), stepped(recorded if is_known else 5))
+    explanation = Explanation(BAD_TICK, recorded, [present], None, [], None, [], None, [], [])
+    found = further_variants.filled_memory(
+        explanation,
+        Variant("now"),
+        lambda some: [VariantOutcome(one, stepped(end)) for one, end in zip(some, (zeros, other), strict=True)],
+    )
+    text = further_variants.memory_text([present, *found.outcomes])
+    assert text == f"where fresh memory is filled with zeros, {gives}"
+    if is_known:
+        assert found.pair is not None
+        assert found.pair[0] is present
+    else:
+        assert (found.pair, found.memory_runs) == (None, 0)
+        [tested] = found.tested
+        assert tested.suspicious
+        assert tested.found == f"{text} (in 3 of 3 processes each); neither is what was recorded"
+
+
+def test_of_two_patterns_the_one_that_gives_the_recorded_state_is_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The present variant gives another one."""
+    monkeypatch.setattr(further_variants, "fills_memory", lambda: True)
+    present = VariantOutcome(Variant("now"), stepped(8))
+    explanation = Explanation(BAD_TICK, 7, [present], None, [], None, [], None, [], [])
+    found = further_variants.filled_memory(
+        explanation,
+        Variant("now"),
+        lambda some: [VariantOutcome(one, stepped(end)) for one, end in zip(some, (8, 7), strict=True)],
+    )
+    assert found.pair is not None
+    assert [one.result for one in found.pair] == [(7, None), (8, None)]
+
+
+def test_the_seed_of_the_present_variant_is_none_of_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of three seeds, one is that of the variant that is compared."""
+    monkeypatch.setattr(further_variants, "MORE_SEEDS", ("4", "5"))
+    present = VariantOutcome(Variant("now, PYTHONHASHSEED=5", {"PYTHONHASHSEED": "5"}), stepped(7))
+    explanation = Explanation(BAD_TICK, 7, [present], None, [], None, [], None, [], [])
+    found = further_variants.more_seeds(explanation, lambda some: [VariantOutcome(one, stepped(7)) for one in some])
+    assert "with each of 1 other seeds" in found.tested[0].found
+
+
+@pytest.mark.seldom(0.3)
+def test_variants_that_give_different_states_are_not_said_to_give_one(module: Any, capsys: Any) -> None:
+    """The step counts the variables: those that set one more give another state, and none the recorded one."""
+    record(module.Plain())
+    assert run(replayer.commands.main.main, f"explain run.tape --sim not_known:Many --tick {BAD_TICK}") == 1
+    out = capsys.readouterr().out
+    assert len(set(re.findall(": hash ([0-9a-f]+)", out))) > 1
+    assert out.startswith("run.tape: tick 15: no variant gives the recorded state")
+
+
+def test_the_probe_imports_no_module_of_the_user(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The probe of the C library imports none of the user's modules, whatever their names."""
+    (tmp_path / "struct.py").write_text("open('imported', 'w')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    further_variants.fills_memory.cache_clear()
+    further_variants.fills_memory()
+    assert not (tmp_path / "imported").exists()
+
+
+def stepped(end: int | str) -> Any:
+    """A step that gave a state, or raised an error of this text."""
+    return SimpleNamespace(result=(end, None) if isinstance(end, int) else (None, end), reads=[])
 
 
 @pytest.mark.seldom(0.18)

@@ -6,6 +6,7 @@ pattern. And more hash seeds are tried: the one of the process that differed is 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from functools import cache
 
@@ -97,8 +98,32 @@ def filled_memory(explanation: Explanation, now: Variant, run: Run) -> Further:
         if [one.result for one in run(variants)] != results:
             found = "not decided: filled with one pattern, the step gives different states in different processes"
             return Further(outcomes, None, [TestedCause(MEMORY, found, suspicious=None)])
-    other = next(one for one in outcomes if one.result != here.result)
-    return Further(outcomes, (here, other), [], memory_runs=runs)
+    recorded = next((one for one in outcomes if explanation.is_recorded(one)), None)
+    if (
+        recorded is None and not explanation.agrees
+    ):  # The step reads fresh memory; that it differs may have other causes.
+        found = f"{memory_text(outcomes)} (in {runs} of {runs} processes each); neither is what was recorded"
+        return Further(outcomes, None, [TestedCause(MEMORY, found, suspicious=True)])
+    if explanation.agrees:
+        return Further(outcomes, (here, next(one for one in outcomes if one.result != here.result)), [], runs)
+    assert recorded is not None
+    return Further(outcomes, (recorded, here), [], memory_runs=runs)
+
+
+def memory_text(outcomes: Sequence[VariantOutcome]) -> str:
+    """What the step gives under the two patterns, which give two different results."""
+    filled = [one.result for one in outcomes if _FILL in one.variant.environment]
+    raises = tuple(result is not None and result[1] is not None for result in filled)
+    match raises:
+        case (True, False):
+            gives = "the step raises, and with another pattern it does not"
+        case (False, True):
+            gives = "the step does not raise, and with another pattern it does"
+        case (True, True):
+            gives = "the step raises one error, and with another pattern another one"
+        case _:
+            gives = "the step gives one state, and with another pattern another one"
+    return f"where fresh memory is filled with zeros, {gives}"
 
 
 def more_seeds(explanation: Explanation, run: Run) -> Further:
@@ -110,7 +135,8 @@ def more_seeds(explanation: Explanation, run: Run) -> Further:
         if other is not None:
             return Further(outcomes, (here, other), [])
     seeds = {one.variant.environment.get(SEED) for one in (*explanation.ran, *outcomes) if one.step is not None}
-    found = f"the step gives the recorded state with each of {len(seeds - {None})} other seeds ({SEED})"
+    own = here.variant.environment.get(SEED, os.environ.get(SEED, "0"))
+    found = f"the step gives the recorded state with each of {len(seeds - {None, own})} other seeds ({SEED})"
     return Further(outcomes, None, [TestedCause(OTHER_SEEDS, found, suspicious=False)])
 
 
@@ -118,6 +144,6 @@ def more_seeds(explanation: Explanation, run: Run) -> Further:
 def fills_memory() -> bool:
     """Return True if the C library fills memory as it is told to."""
     try:
-        return finish(start_python(["-S", "-c", _PROBE], environment={_FILL: "165"})).output.strip() == b"True"
+        return finish(start_python(["-I", "-S", "-c", _PROBE], environment={_FILL: "165"})).output.strip() == b"True"
     except OSError:
         return False
