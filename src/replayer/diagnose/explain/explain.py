@@ -126,7 +126,9 @@ def _ensure_finding_of(finding: Finding, tape: Tape, tick: int | None) -> None:
 
 def _explain_first(case: _Case, progress: Progress) -> Explanation:
     """Search the first divergent tick: verify the tape in this process, then on the other variants, and explain it."""
-    rest = [*case.others, *(() if case.asked else map(seeded, SEEDS[:2]))]
+    # Settings are set right before the step that is explained: a process that verifies all ticks runs as the present one.
+    others = [one for one in case.others if one.environment or one.code is not None or not one.settings]
+    rest = [*others, *(() if case.asked else map(seeded, SEEDS[:2]))]
     share = 1 / (1 + len(rest))
     try:
         report = _verify_here(case, lambda done, total: progress(share * done / max(1, total)))

@@ -62,4 +62,5 @@ def restored_notes(pair: tuple[VariantOutcome, VariantOutcome], recorded_hash: i
     )
     if first.is_never_restored or not is_by_instance or pair[0].result != (recorded_hash, None):
         return []
-    return ["A was restored, too: what it keeps outside the state need not be what the recorded run kept"]
+    too = "" if second.is_never_restored else ", too"
+    return [f"A was restored{too}: what it keeps outside the state need not be what the recorded run kept"]

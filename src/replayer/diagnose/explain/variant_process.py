@@ -273,7 +273,9 @@ def _prepared(tape: Tape, load: Load, job: dict[str, Any], start: int | None) ->
         if start is None:
             cursor.put(tick - 1, before)
         else:
-            run_up_s = RUN_UP_S_MAX if start >= 0 or len(job["starts"]) == 1 else NEVER_RESTORED_S_MAX
+            # Those of an earlier keyframe can follow, and take less time.
+            others = any(one is not None and one >= 0 for one in job["starts"])
+            run_up_s = RUN_UP_S_MAX if start >= 0 or not others else NEVER_RESTORED_S_MAX
             end_s = time.monotonic() + run_up_s
             if start < 0:
                 cursor.begin()

@@ -7,6 +7,7 @@ import importlib
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from recorder.ambient.outside.loaded_modules import missing_imports
 from recorder.ambient.outside.process_facts import process_facts
 from replayer.diagnose.explain.explain import explain_tape
 from replayer.diagnose.explain.values.process_settings import recorded_settings
+from replayer.diagnose.explain.variants import SearchResult, Variant, VariantRunner
 
 from oracle.command_lines import run
 
@@ -164,6 +166,23 @@ def test_the_precision_of_decimals_is_tried_as_it_was_recorded() -> None:
     record_with_five_digits()
 
     assert explained_settings("Purse") == [("decimal.getcontext()", True)]
+
+
+def test_a_sound_tape_is_not_verified_once_more_for_settings_that_are_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Recorded with another way with overflows, of which the step has none."""
+    with np.errstate(over="raise"):
+        record("Purse")
+    searched = list[Variant]()
+
+    def search(_: VariantRunner, variant: Variant, *__: Any) -> SearchResult:
+        searched.append(variant)
+        return SearchResult(None, [])
+
+    monkeypatch.setattr(VariantRunner, "search", search)
+    make = importlib.import_module("ovens").Purse
+    assert explain_tape("run.tape", sim="ovens:Purse", factory=make).tick is None
+    assert searched
+    assert not any(one.settings for one in searched)
 
 
 IMPOSSIBLE = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import attrs
@@ -157,8 +158,23 @@ def test_a_note_says_that_a_was_restored_as_well() -> None:
 
     assert pair is not None
     assert pair[0] is ran[None]
-    assert len(restored_notes(pair, explanation.recorded_hash)) == 1
+    [note] = restored_notes(pair, explanation.recorded_hash)
+    assert note.startswith("A was restored, too: ")
     assert restored_notes((ran[-1], ran[10]), explanation.recorded_hash) == []
+
+
+def test_a_note_does_not_call_an_instance_restored_that_was_not() -> None:
+    """B ran from tick 0 as it was made, and A alone was put into the state."""
+    fresh, other = stepped(Variant("now"), 7), stepped(Variant("never restored", start=-1), 8)
+
+    [note] = restored_notes((fresh, other), 7)
+    assert note.startswith("A was restored: ")
+
+
+def stepped(variant: Variant, state_hash: int) -> VariantOutcome:
+    """The outcome of a step with this hash."""
+    step: Any = SimpleNamespace(result=(state_hash, None))
+    return VariantOutcome(variant, step)
 
 
 def test_the_line_of_load_that_parts_two_arrays_is_named_and_none_that_reads_equal_values() -> None:

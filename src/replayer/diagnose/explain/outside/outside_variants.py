@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from pathlib import Path
 
 import attrs
 
@@ -37,7 +36,8 @@ def outside_variants(
     equal = {(one.kind, one.name) for one in compare_reads(note, step_reads) if one.result == EQUAL}
     for read in step_reads:
         key = read.kind, read.name
-        if read.kind in (FILE, ATTRIBUTES) and key not in equal and Path(read.name).is_file():
+        # Of what cannot be inspected, os.path says that it is no file; the methods of Path raise.
+        if read.kind in (FILE, ATTRIBUTES) and key not in equal and os.path.isfile(read.name):  # noqa: PTH113
             what = f"{read.name} (read at {places[key]})"
             replaced = Replaced(what, "this file is missing", missing=(read.name,))
             variants.setdefault((FILE, read.name), _replacing(now, f"{read.name} missing", replaced))
@@ -61,9 +61,9 @@ def _emptied(now: Variant, reads: Iterable[OutsideRead]) -> list[Variant]:
     """The variants in which a file that the step reads is empty, and one that it does not find is there, and empty."""
     variants = dict[str, Variant]()
     for read in reads:
-        if read.kind not in (FILE, ATTRIBUTES) or Path(read.name).is_dir():
+        if read.kind not in (FILE, ATTRIBUTES) or os.path.isdir(read.name):  # noqa: PTH112
             continue
-        is_there = Path(read.name).is_file()
+        is_there = os.path.isfile(read.name)  # noqa: PTH113
         if is_there and (read.kind == ATTRIBUTES or read.fact is None or read.fact.startswith("0 ")):
             continue
         how = "this file is empty" if is_there else "a file is there, an empty one"

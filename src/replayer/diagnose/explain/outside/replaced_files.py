@@ -17,7 +17,6 @@ from typing import Any, Self
 
 _ONE_PATH = ("open", "stat", "lstat", "access", "remove", "unlink", "utime", "truncate", "chmod")
 _TWO_PATHS = ("rename", "replace", "link", "symlink")
-_TIMES = ("st_atime", "st_mtime", "st_ctime", "st_atime_ns", "st_mtime_ns", "st_ctime_ns")
 _BASIC = 10  # The fields that a result of os.stat has in the form of a tuple.
 
 

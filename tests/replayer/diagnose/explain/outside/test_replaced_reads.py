@@ -14,9 +14,13 @@ import pytest
 
 import recorder
 import replayer.commands.main
+from recorder.ambient.outside.outside_note import decode_note
+from recorder.ambient.outside.outside_read import OutsideRead
 from recorder.processes.fork_call import in_a_copy
 from replayer.diagnose.explain.outside.import_reads import noting_variables
+from replayer.diagnose.explain.outside.outside_variants import outside_variants
 from replayer.diagnose.explain.outside.replaced_files import replace_files
+from replayer.diagnose.explain.variants import Variant
 
 from oracle.command_lines import run
 
@@ -247,6 +251,15 @@ def test_a_missing_file_can_be_written_and_read(tmp_path: Path, monkeypatch: pyt
         "times": [5_000_000_000, 3],
     }
     assert Path("kept.txt").read_text() == "kept"
+
+
+def test_a_path_that_cannot_be_inspected_is_no_file() -> None:
+    """Such as one in a folder that the user may not read, or a name that is too long."""
+    read = OutsideRead("file", "a" * 5000, "game.py", 3, None)
+    note = decode_note(None)
+    [variant] = outside_variants(Variant("now"), [read], [], note)
+    assert variant.replaced is not None
+    assert variant.replaced.how == "a file is there, an empty one"
 
 
 def test_variables_read_on_import_are_noted_with_their_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
