@@ -39,7 +39,7 @@ from replayer.diagnose.explain.values.layouts import ORDERS, put_in_order
 from replayer.diagnose.explain.values.loaded_lines import loaded_values
 from replayer.diagnose.explain.values.process_settings import set_process_settings
 from replayer.diagnose.explain.values.reloaded import not_given_back
-from replayer.diagnose.explain.versions.taken_functions import NotTakenError, take_functions
+from replayer.diagnose.explain.versions.step_with_functions import steps_with
 from replayer.playback.cursor import Cursor, MismatchError
 from replayer.playback.make_simulation import import_adapters, make_simulation
 from replayer.tape.tape import Tape
@@ -169,6 +169,9 @@ def _trace(tape: Tape, job: dict[str, Any], load: Load) -> dict[str, Any]:
         )
         if "threads" in result:
             result = _trace_apart(tape, load, job, start)
+        if "each" in result:
+            steps += [[start, one] for one in result["each"]]
+            continue
         steps.append([start, result])
         if "step" in result:
             job["known"].append([result["hash"], result["step"]["raised"]])
@@ -218,6 +221,9 @@ def _trace_one(tape: Tape, load: Load, job: dict[str, Any], start: int | None) -
         return {"gave_up": str(error)}
     if (hazard := threads.hazard() or fork_hazard()) is not None:
         return {"threads": hazard}
+    if job["taken"]:
+        here = partial(_with_simulation, cursor.simulation)
+        return {"each": steps_with(job["taken"], here, tape.frame(job["tick"]).inputs)}
     before = snapshot_from_plain(job["before"])
     step = trace_step(cursor.simulation, tape.frame(job["tick"]).inputs, _known(job))
     if not step.is_traced:
@@ -226,6 +232,10 @@ def _trace_one(tape: Tape, load: Load, job: dict[str, Any], start: int | None) -
     loaded = loaded_values(lambda: make_simulation(tape, load()), before) if start is None else []
     step = attrs.evolve(step, phases=_phases(cursor, before, step), not_given_back=lost, loaded=loaded)
     return _plain_of(step)
+
+
+def _with_simulation(simulation: Simulation, work: Callable[[Simulation], dict[str, Any]]) -> dict[str, Any]:
+    return in_a_copy(partial(work, simulation))
 
 
 def _trace_apart(tape: Tape, load: Load, job: dict[str, Any], start: int | None) -> dict[str, Any]:
@@ -245,6 +255,8 @@ def _trace_apart(tape: Tape, load: Load, job: dict[str, Any], start: int | None)
         return result
 
     try:
+        if job["taken"]:
+            return {"each": steps_with(job["taken"], run, tape.frame(job["tick"]).inputs)}
         step = trace_step_in(run, tape.frame(job["tick"]).inputs, _known(job))
     except _NotReachedError as error:
         return {"gave_up": str(error)}
@@ -260,7 +272,7 @@ class _Everything(set[Result]):
 
 def _known(job: dict[str, Any]) -> set[Result]:
     """The results of variants that were traced."""
-    if job.get("stands_in") or job["taken"]:
+    if job.get("stands_in"):
         return _Everything()
     return {(state_hash, raised) for state_hash, raised in job["known"]}
 
@@ -291,16 +303,12 @@ def _prepared(tape: Tape, load: Load, job: dict[str, Any], start: int | None) ->
         raise _NotReachedError(" ".join(str(error).split())) from error
     if cursor.state.hash() != before.hash():
         raise _NotReachedError(f"its state at tick {tick - 1:,} is not the recorded one")
-    try:
-        _change(cursor.simulation, job)
-    except NotTakenError as error:
-        raise _NotReachedError from error
+    _change(cursor.simulation, job)
     return cursor
 
 
 def _change(simulation: Simulation, job: dict[str, Any]) -> None:
     """Make the changes of the variant that is tested, before the step."""
-    take_functions(job["taken"])
     set_process_settings(job["settings"])
     if any(name in ORDERS for name in job["settings"]):
         put_in_order(simulation, job["settings"])

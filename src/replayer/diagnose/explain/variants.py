@@ -78,7 +78,8 @@ class Variant:
             state before it, negative for one that runs from tick 0 and is never restored.
         replaced: what is replaced of the outside world for the step; None for nothing.
         is_recorded: True if the environment and the settings are those of the recording, where they differ.
-        taken: functions of another version of the code, see versions/taken_functions.py.
+        taken: groups of functions of another version of the code: the step runs as it is, and with each group alone. See
+            versions/step_with_functions.py.
         separated: pairs of names that lead to one object, and shall lead to two; see answer/split_objects.py.
         joined: pairs of names that lead to two objects, and shall lead to one; see answer/split_objects.py.
     """
@@ -89,7 +90,7 @@ class Variant:
     start: int | None = None
     settings: Mapping[str, Any] = attrs.field(factory=dict, hash=False)
     replaced: Replaced | None = None
-    taken: tuple[tuple[str, str, str], ...] = ()
+    taken: tuple[tuple[tuple[str, str, str], ...], ...] = ()
     joined: tuple[tuple[str, str], ...] = ()
     separated: tuple[tuple[str, str], ...] = ()
     is_recorded: bool = False
@@ -251,7 +252,7 @@ class VariantRunner:
         }
         job["settings"], job["joined"] = dict(variant.settings), [list(pair) for pair in variant.joined]
         job["separated"] = [list(pair) for pair in variant.separated]
-        job["taken"] = [list(one) for one in variant.taken]
+        job["taken"] = [[list(one) for one in group] for group in variant.taken]
         if variant.replaced is not None:
             folder = tempfile.mkdtemp(dir=self._folder.name)
             one = variant.replaced

@@ -45,16 +45,27 @@ def _apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(tmp_path)
 
 
-def explained(capsys: pytest.CaptureFixture[str], name: str, old: str, new: str, ticks: int = 6) -> dict[str, Any]:
-    """Record the old version of a module, put the new one in its place, and explain the difference."""
+def explained(
+    capsys: pytest.CaptureFixture[str], name: str, old: str, new: str, ticks: int = 6, *, has_state: bool = False
+) -> dict[str, Any]:
+    """Record the old version of a module, put the new one in its place, and explain the difference.
+
+    has_state: the class saves and loads its state itself. The new version has another size: a compiled file may be as old.
+    """
     Path("old").mkdir()
     for path, text in ((Path("old/kiln.py"), old), (Path("kiln.py"), old)):
         path.write_text(text)
     sys.modules.pop("kiln", None)
-    kiln = recorder.record(getattr(importlib.import_module("kiln"), name)(), "run.tape", step="step", trial_ms=0)
-    for _ in range(ticks):
-        kiln.step(None)
-    kiln.close()
+    made = getattr(importlib.import_module("kiln"), name)()
+    if has_state:
+        with recorder.Recorder("run.tape", made) as tape:
+            for _ in range(ticks):
+                tape.step()
+    else:
+        kiln = recorder.record(made, "run.tape", step="step", trial_ms=0)
+        for _ in range(ticks):
+            kiln.step(None)
+        kiln.close()
     Path("kiln.py").write_text(new)
     importlib.invalidate_caches()
     sys.modules.pop("kiln", None)
@@ -192,3 +203,98 @@ def test_the_way_begins_at_the_line_that_only_one_version_has(capsys: pytest.Cap
     found = explained(capsys, "Kiln", old, old.replace("        self.stoke()\n", ""))
     assert [place["text"] for place in found["cause"]["way"]][:1] == ["self.stoke()"]
     assert found["cause"]["text"] == "self.stoke()"
+
+
+def test_a_mix_of_two_versions_that_never_ends_is_ended(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each version counts to its own end; with a function of the other one, the step would count for ever."""
+    old = KILN.format(
+        gain="bricks, warmth = self.stock(), 0\n        while bricks != self.last():\n"
+        "            bricks, warmth = bricks + 1, warmth + bricks\n        return warmth\n\n"
+        "    def stock(self):\n        return 0\n\n    def last(self):\n        return 7"
+    )
+    found = explained(capsys, "Kiln", old, old.replace("return 0", "return 0.5").replace("return 7", "return 7.5"))
+    assert found["functions"]["names"] == ["Kiln.stock", "Kiln.last"]
+
+
+SAVED = """
+import json
+
+class Saved(Kiln):
+    def __init__(self):
+        self.load(b"[20.0, 0]")
+
+    def save(self):
+        return json.dumps([self.heat, self.hour]).encode()
+
+    def load(self, saved):
+        self.heat, self.hour = json.loads(saved)
+        {made}
+"""
+RULE = """
+def rule_of(rate):
+    def rule(x):
+        return x * rate * 2
+    return rule
+"""
+WRAPPING = """
+def watched(method):
+    def inner(*arguments):
+        return method(*arguments)
+    return inner
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("gain", "made", "before"),
+    [
+        ("return self.rule(0.5)", "self.rule = rule_of(3)", RULE),
+        (
+            "return next(self.gains)\n\n    def all(self):\n        while True:\n            yield 1.5 * 2",
+            "self.gains = self.all()\n        next(self.gains)",
+            "",
+        ),
+        (
+            "return self.ways[0](1.5)\n\n    @watched\n    def way(self, share):\n        return share * 2",
+            "self.ways = [self.way]",
+            WRAPPING,
+        ),
+    ],
+    ids=["a closure", "a generator", "a bound method"],
+)
+def test_a_function_that_the_step_does_not_run_is_not_called_without_effect(
+    capsys: pytest.CaptureFixture[str], gain: str, made: str, before: str
+) -> None:
+    """What was made of the function before the step runs on as it was: the test shows nothing."""
+    old = before + KILN.format(gain=gain) + SAVED.format(made=made)
+    found = explained(capsys, "Saved", old, old.replace("* 2", "* 12"), has_state=True)
+    assert (found["cause"]["kind"], found["functions"]["has_effect"]) == ("edited", True)
+    assert "* 2" in found["cause"]["text"]
+
+
+def test_a_function_beside_the_line_without_an_effect_says_nothing_of_the_line(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The line reads a table that differs; what was tested is a function that the step runs for nothing."""
+    old = "SHARES = {}\nSHARES[1] = 0.5\n" + KILN.format(
+        gain="self.note()\n        return SHARES[1]\n\n    def note(self):\n        return len('told')"
+    )
+    new = old.replace("SHARES[1] = 0.5", "SHARES[1] = 0.75").replace("'told'", "'Told'")
+    assert explained(capsys, "Kiln", old, new)["functions"] == {"names": [], "removed": [], "has_effect": True}
+
+
+def test_no_function_is_named_where_each_process_gives_another_state(capsys: pytest.CaptureFixture[str]) -> None:
+    """The module draws a number on import: a run with a function of A shows nothing."""
+    old = "import os\n\nDRAWN = int.from_bytes(os.urandom(4))\n" + KILN.format(
+        gain="share = 0.5\n        return share + DRAWN"
+    )
+    found = explained(capsys, "Kiln", old, old.replace("share = 0.5", "share = 1.0 * 0.5"))
+    assert found["functions"] is None
+    assert any("the same step, run again in another process, gives another state" in note for note in found["notes"])
+
+
+def test_a_method_with_the_name_of_a_function_that_it_calls(capsys: pytest.CaptureFixture[str]) -> None:
+    """Taken from the other version, it does not call itself."""
+    old = KILN.format(gain="return gain(2.0)") + "\n\ndef gain(rate):\n    return rate / 4\n"
+    found = explained(capsys, "Kiln", old, old.replace("gain(2.0)", "gain(12.0)"))
+    assert found["functions"]["names"] == ["Kiln.gain"]

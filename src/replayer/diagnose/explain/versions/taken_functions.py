@@ -7,7 +7,8 @@ import builtins
 import copy
 import sys
 from collections.abc import Iterable, Sequence
-from types import FunctionType, ModuleType
+from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from recorder.ambient.roots import content_of
@@ -15,18 +16,31 @@ from replayer.diagnose.explain.line_pairs.source_functions import FunctionNode, 
 from replayer.diagnose.explain.source_lines import SourceFile
 
 _MAKE = "_make_function"
+_OF_CLASS = {"super", "__class__"}
+_SUSPENDED = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR
 _WRAPPERS = (staticmethod, classmethod)
+_MARK = f"__import__({__name__!r}, fromlist=['marks']).marks.append(0)"
+
+marks: list[int] = []  # One for each run of a function that was put in place with a mark.
+_held: list[str] = []  # Functions put in place of others that an object may hold, such as a closure or a generator.
 
 
 class NotTakenError(Exception):
     """A function cannot be taken from the other version: nothing is said of it then."""
 
 
-def take_functions(taken: Iterable[Sequence[str]]) -> None:
+def was_run() -> bool:
+    """Return True if a function ran that was put in place with a mark, and nothing can have run the old one."""
+    return bool(marks) and not _held
+
+
+def take_functions(taken: Iterable[Sequence[str]], *, marked: bool = False) -> None:
     """Take functions from other files: module, qualified name and file of each; with no file, the function is removed.
 
-    Raises NotTakenError.
+    marked: put them in place so that was_run() tells whether one of them ran. Raises NotTakenError.
     """
+    marks.clear()
+    _held.clear()
     for module_name, name, path in taken:
         module = sys.modules.get(module_name)
         if module is None:
@@ -40,9 +54,10 @@ def take_functions(taken: Iterable[Sequence[str]]) -> None:
         if not path:
             if key not in vars(holder):
                 raise NotTakenError
+            _held.append(name)
             delattr(holder, key)
             continue
-        _put(holder, key, name, _made(module, holder, name, path))
+        _put(holder, key, name, _made(module, holder, name, path, marked=marked))
 
 
 def _put(holder: Any, key: str, name: str, made: Any) -> None:
@@ -51,10 +66,14 @@ def _put(holder: Any, key: str, name: str, made: Any) -> None:
     inner = [one.__func__ if isinstance(one, _WRAPPERS) else one for one in (old, made)]
     if type(old) is type(made) and all(isinstance(one, FunctionType) for one in inner):
         own, new = inner
+        if own.__code__.co_flags & _SUSPENDED or any(isinstance(one, CodeType) for one in own.__code__.co_consts):
+            _held.append(name)  # A generator or a function that it made runs on with the old code.
         is_plain = own.__code__.co_qualname == name and new.__code__.co_name == name.rpartition(".")[2]
         if is_plain and own.__code__.co_freevars == new.__code__.co_freevars:
             own.__code__, own.__defaults__, own.__kwdefaults__ = new.__code__, new.__defaults__, new.__kwdefaults__
             return
+    if old is not None:
+        _held.append(name)
     setattr(holder, key, made)
     if isinstance(holder, ModuleType) and old is not None:
         for one in list(sys.modules.values()):  # Those that imported it by its name.
@@ -62,7 +81,7 @@ def _put(holder: Any, key: str, name: str, made: Any) -> None:
             content.update({other: made for other, value in content.items() if value is old})
 
 
-def _made(module: ModuleType, holder: Any, name: str, path: str) -> Any:
+def _made(module: ModuleType, holder: Any, name: str, path: str, *, marked: bool) -> Any:
     """The function of a file as it is with the globals of a module."""
     tree = SourceFile(path).tree
     node = functions_of(tree).get(name)
@@ -72,19 +91,32 @@ def _made(module: ModuleType, holder: Any, name: str, path: str) -> Any:
         raise NotTakenError  # It stands for another one in each class.
     plain = _without_annotations(node)
     _add_missing(module, tree, plain)
-    arguments = ast.arguments([], [ast.arg("__class__")], None, [], [], None, [])
-    value = ast.Name(plain.name, ast.Load())
-    maker = ast.FunctionDef(_MAKE, arguments, [plain, ast.Return(value)], [], None, None)
-    program = ast.fix_missing_locations(ast.Module([maker], []))
+    if marked:
+        plain.body[:0] = ast.parse(_MARK).body
+    used = {part.id for part in ast.walk(plain) if isinstance(part, ast.Name)}
+    is_of_class = isinstance(holder, type) and bool(used & _OF_CLASS)
+    if is_of_class and plain.name in used:
+        raise NotTakenError  # In the function that makes it, its name would stand for itself, and not for a global.
     names: dict[str, Any] = {}
-    exec(compile(program, path, "exec", dont_inherit=True), vars(module), names)  # noqa: S102 - the user's own code
     try:
-        made = names[_MAKE](holder if isinstance(holder, type) else None)
+        exec(_program(plain, path, is_of_class=is_of_class), vars(module), names)  # noqa: S102 - the user's own code
+        made = names[_MAKE](holder) if is_of_class else names[plain.name]
     except Exception as error:  # Whatever a decorator or the value of a default raises.
         raise NotTakenError from error
     if isinstance(made, FunctionType):
         made.__qualname__ = name
     return made
+
+
+def _program(function: FunctionNode, path: str, *, is_of_class: bool) -> CodeType:
+    """The definition of a function; for one that needs to know its class, in a function that is given the class."""
+    body: list[ast.stmt] = [function]
+    if is_of_class:
+        arguments = ast.arguments([], [ast.arg("__class__")], None, [], [], None, [])
+        value = ast.Return(ast.Name(function.name, ast.Load()))
+        body = [ast.FunctionDef(_MAKE, arguments, [function, value], [], None, None)]
+    code: CodeType = compile(ast.fix_missing_locations(ast.Module(body, [])), path, "exec", dont_inherit=True)
+    return code
 
 
 def _add_missing(module: ModuleType, tree: ast.Module, node: FunctionNode) -> None:

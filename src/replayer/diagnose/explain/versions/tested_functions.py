@@ -1,9 +1,14 @@
-"""Which functions of two versions of the code make the difference: each is taken from A into B alone, and the step runs."""
+"""Which functions of two versions of the code make the difference: each is taken from A into B alone, and the step runs.
+
+A step that chance decides gives the state of A now and then: what is told was found in several processes, each of which gave
+the state of B with the version as it is.
+"""
 
 from __future__ import annotations
 
 import ast
 import copy
+import time
 from collections.abc import Callable, Iterator, Sequence
 
 import attrs
@@ -11,15 +16,16 @@ import attrs
 from replayer.diagnose.explain.answer.explanation import Explanation
 from replayer.diagnose.explain.cause import Cause, SourceLocation
 from replayer.diagnose.explain.line_pairs.line_map import LineMap, Renames
-from replayer.diagnose.explain.line_pairs.source_functions import FunctionNode, functions_of, outermost
-from replayer.diagnose.explain.outside.outside_variants import AT_A_TIME
+from replayer.diagnose.explain.line_pairs.source_functions import LOCALS, FunctionNode, functions_of, outermost
+from replayer.diagnose.explain.outside.deciding_variables import RUNS
 from replayer.diagnose.explain.source_lines import SourceFile
 from replayer.diagnose.explain.step_trace import StepTrace
-from replayer.diagnose.explain.trace_step import TracedStep
+from replayer.diagnose.explain.trace_step import NOT_REPEATABLE, STACK_DEPTH, TracedStep
 from replayer.diagnose.explain.values.given_values import GivenFunctions
 from replayer.diagnose.explain.variants import Variant, VariantOutcome
+from replayer.diagnose.explain.versions.step_with_functions import NOT_TAKEN, OUT_OF_TIME, TIME_S
 
-TESTED_MAX = 12  # Functions, each of which is tested by a process.
+TESTED_MAX = 50  # Functions, with each of which the step runs.
 _TESTED = ("edited", "version", "line", "unseen", "branch", "alone", "outside")
 
 Run = Callable[[Sequence[Variant], Sequence[int | None]], list[VariantOutcome]]
@@ -66,8 +72,12 @@ def with_tested_functions(explained: Explanation, run: Run) -> Explanation:
     steps = [outcome.step for outcome in pair if outcome.step is not None and outcome.step.is_traced]
     if len(steps) != len(pair) or pair[0].variant.code == pair[1].variant.code:
         return explained
-    changed = _changed_functions(steps, cause)[:TESTED_MAX]
-    found = _Test(pair, run).find(changed)
+    if {NOT_REPEATABLE, STACK_DEPTH} & set(explained.notes):
+        return explained
+    changed = _changed_functions(steps, cause)
+    test = _Test(pair, run)
+    found = test.find(changed, cause)
+    explained = attrs.evolve(explained, notes=[*explained.notes, *test.notes])
     if found is None:
         return explained
     names = tuple(one.name for one in found.needed)
@@ -98,59 +108,103 @@ class _Found:
 
     Attributes:
         needed: the functions that give B the state of A: one alone, or some together; empty if none do.
-        has_effect: False if the first of those that were tested, alone, leaves B as it was.
+        has_effect: False if that of the line ran, and alone leaves B as it was.
     """
 
     needed: list[_Changed]
     has_effect: bool = True
 
 
+class _VariesError(Exception):
+    """The version as it is, or with a function, gave another state than before."""
+
+
 @attrs.frozen(eq=False)
 class _Test:
+    """Attributes: notes: what kept it from an end."""
+
     pair: tuple[VariantOutcome, VariantOutcome]
     run: Run
+    notes: list[str] = attrs.field(factory=list)
+    _end_s: float = attrs.field(factory=lambda: time.monotonic() + 2 * TIME_S)
 
-    def find(self, changed: Sequence[_Changed]) -> _Found | None:
-        """None if nothing was tested. changed: the one to test first comes first."""
+    def find(self, changed: Sequence[_Changed], cause: Cause | None) -> _Found | None:
+        """None if nothing was tested, or the results are not repeated. changed: the one to test first comes first."""
         if not changed:
             return None
-        results: list[VariantOutcome | None] = []
-        for start, end in ((0, 1), *((at, at + AT_A_TIME) for at in range(1, len(changed), AT_A_TIME))):
-            tested = changed[start:end]
-            results += self._results([[one] for one in tested])
-            right = [one for one, result in zip(tested, results[start:], strict=True) if self._is_right(result)]
-            if right:
-                return _Found(right[:1])
-        if all(result is None for result in results):
+        try:
+            return self._find(changed, cause)
+        except _VariesError:
+            label = self.pair[1].variant.label
+            self.notes.append(f"{label}: the same step, run again in another process, gives another state")
             return None
+
+    def _find(self, changed: Sequence[_Changed], cause: Cause | None) -> _Found | None:
+        tested = changed[:TESTED_MAX]
+        results = self._results([[one] for one in tested])
+        right = next((one for one, result in zip(tested, results, strict=True) if self._is_right(result)), None)
+        if right is not None:
+            self._repeat([right], self.pair[0])
+            return _Found([right])
+        late = sum(result is not None and result.why_not == OUT_OF_TIME for result in results)
+        if late or len(tested) < len(changed):
+            number = len(tested) - late
+            self.notes.append(
+                f"of {len(changed)} functions that differ, {number} of A were tried in B, each alone: none gives the state of A"
+            )
+        able = [one for one, result in zip(tested, results, strict=True) if result is not None]
+        if not able:
+            return None
+        together = self._together(able) if len(tested) == len(changed) and not late else []
+        if together:
+            self._repeat(together, self.pair[0])
         own = results[0]
-        has_effect = own is None or own.result != self.pair[1].result
-        able = [one for one, result in zip(changed, results, strict=True) if result is not None]
-        return _Found(self._together(able), has_effect)
+        is_own = cause is not None and LOCALS not in cause.place.function and _is_in(cause, tested[:1])
+        has_no_effect = is_own and own is not None and own.why_not is None and own.result == self.pair[1].result
+        if has_no_effect and not together:
+            self._repeat(tested[:1], self.pair[1])
+        return _Found(together, not has_no_effect)
 
     def _together(self, changed: list[_Changed]) -> list[_Changed]:
         """The functions that do it together, without those that can be left out; empty if all together do not."""
         if len(changed) < 2 or not self._is_right(self._results([changed])[0]):
             return []
-        for one in list(changed):
-            rest = [other for other in changed if other is not one]
-            if len(rest) > 1 and self._is_right(self._results([rest])[0]):
-                changed = rest
-        return changed
+        kept = changed
+        while len(kept) > 2 and time.monotonic() < self._end_s:
+            rests = [[other for other in kept if other is not one] for one in kept]
+            results = self._results(rests)
+            spare = [one for one, result in zip(kept, results, strict=True) if self._is_right(result)]
+            # Two that can be left out each may be needed by turns: as many as can go together.
+            fewer = [[one for one in kept if one not in spare[:number]] for number in range(len(spare), 1, -1)]
+            fewer = [group for group in fewer if len(group) > 1]
+            results = self._results(fewer) if fewer else []
+            right = [group for group, result in zip(fewer, results, strict=True) if self._is_right(result)]
+            if not spare:
+                break
+            kept = right[0] if right else rests[kept.index(spare[0])]
+        return kept
+
+    def _repeat(self, group: Sequence[_Changed], outcome: VariantOutcome) -> None:
+        """Find the result of a group again, in further processes. Raises _VariesError if one gives another result."""
+        for _ in range(RUNS - 1):
+            again = self._results([group])[0]
+            if again is None or again.result != outcome.result:
+                raise _VariesError
 
     def _results(self, groups: Sequence[Sequence[_Changed]]) -> list[VariantOutcome | None]:
-        """What B gives with the functions of each group as A has them; None if it could not be run."""
+        """What B gives with the functions of each group as A has them; None if they could not be taken.
+
+        Raises _VariesError if B as it is gives another state in that process.
+        """
         second = self.pair[1].variant
-        variants = [
-            attrs.evolve(
-                second,
-                label=f"now, with {', '.join(one.name for one in group)} of A",
-                taken=tuple(one.taken for one in group),
-            )
-            for group in groups
-        ]
-        outcomes = self.run(variants, [second.start]) if variants else []
-        return [one if one.step is not None else None for one in outcomes]
+        taken = tuple(tuple(one.taken for one in group) for group in groups)
+        variant = attrs.evolve(second, label="now, with functions of A", taken=taken)
+        own, *outcomes = self.run([variant], [second.start])
+        if own.step is None or len(outcomes) != len(groups):
+            return [None for _ in groups]
+        if own.result != self.pair[1].result:
+            raise _VariesError
+        return [None if one.why_not == NOT_TAKEN else one for one in outcomes]
 
     def _is_right(self, outcome: VariantOutcome | None) -> bool:
         return outcome is not None and outcome.result == self.pair[0].result

@@ -1,0 +1,88 @@
+"""Run one step with functions of another version of the code, in copies of one process that has made the simulation.
+
+A mix of two sound versions need not be sound: its step may never end, and is ended then. And a function that was put in place has
+no effect on what holds the old one, such as a closure: a further run shows whether the step runs what is there now.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from replayer.diagnose.explain.step_trace import StepTrace, snapshot_from_plain
+from replayer.diagnose.explain.trace_step import Run, TracedStep, run_untraced
+from replayer.diagnose.explain.versions.taken_functions import NotTakenError, take_functions, was_run
+from sim.kernel.simulation import Simulation
+
+TIME_S = 10.0  # Of all steps of a process; those that had no turn by then are not tested.
+PATIENCE_S, PATIENCE_STEPS = 3.0, 20  # A step may take so long, and as long as so many steps of the version as it is.
+OUT_OF_TIME, NOT_TAKEN, NOT_ENDED = "out of time", "not taken", "not ended"
+NOT_RUN = "not run"  # The step gave the same state as without the function, which it did not run, or not for certain.
+
+Group = Sequence[Sequence[str]]  # See taken_functions.take_functions.
+
+
+def steps_with(groups: Sequence[Group], run: Run, inputs: Any) -> list[dict[str, Any]]:
+    """The result of the step as it is, and with each group of functions: "step" and "hash", or why it "gave_up"; with NOT_RUN both.
+
+    run: as in trace_step.py. Raises RuntimeError if a copy of the process died in the step as it is.
+    """
+    begin_s = time.monotonic()
+    own = run_untraced(run, inputs)
+    now_s = time.monotonic()
+    patience_s, end_s = PATIENCE_S + PATIENCE_STEPS * (now_s - begin_s), now_s + TIME_S
+    results = [_plain(own)]
+    for group in groups:
+        if time.monotonic() > end_s:
+            results.append({"gave_up": OUT_OF_TIME})
+            continue
+        done = _run_with(group, run, inputs, patience_s, marked=False)
+        if done is None or not done:
+            results.append({"gave_up": NOT_ENDED if done is None else NOT_TAKEN})
+            continue
+        results.append(_plain(done))
+        if len(group) == 1 and _outcome(done) == _outcome(own):
+            marked = _run_with(group, run, inputs, patience_s, marked=True)
+            if not marked or not marked["was_run"]:
+                results[-1]["gave_up"] = NOT_RUN
+    return results
+
+
+def _run_with(group: Group, run: Run, inputs: Any, patience_s: float, *, marked: bool) -> dict[str, Any] | None:
+    """The result of the step with functions; empty if they cannot be taken, None if the step does not end.
+
+    marked: whether the functions note that they run.
+    """
+
+    def in_place(work: Any) -> dict[str, Any]:
+        return run(partial(_with, work, group, patience_s, marked=marked))
+
+    try:
+        return run_untraced(in_place, inputs)
+    except RuntimeError:
+        return None
+
+
+def _with(work: Any, group: Group, patience_s: float, simulation: Simulation, *, marked: bool) -> dict[str, Any]:
+    # The default action ends this copy also where the step is in compiled code.
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_REAL, patience_s)
+    try:
+        take_functions(group, marked=marked)
+    except NotTakenError:
+        return {}
+    result: dict[str, Any] = work(simulation)
+    return result | {"was_run": was_run()}
+
+
+def _outcome(done: dict[str, Any]) -> tuple[Any, Any]:
+    return done["hash"], done["raised"]
+
+
+def _plain(done: dict[str, Any]) -> dict[str, Any]:
+    state = snapshot_from_plain(done["state"]) if done["raised"] is None else None
+    step = TracedStep(state, done["raised"], StepTrace(), is_same=True, note=None, is_traced=False)
+    return {"step": step.to_plain(), "hash": done["hash"]}
