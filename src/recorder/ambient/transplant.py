@@ -19,10 +19,10 @@ import numpy as np
 from recorder.ambient.ambient import ABSENT, INSTANCE, MAXLEN, OWN, Ambient, Path, set_child
 from recorder.ambient.ambient_diff import Candidate, find_candidates
 from recorder.ambient.caches.cached_results import (
+    NOT_COPIED,
     NoCounterpartError,
     copied,
     filled,
-    is_plain_inside,
     with_counterparts,
 )
 from recorder.ambient.members import WEAK_KEYS
@@ -134,11 +134,12 @@ class Transplant:
             return value
         if path is not None:
             return self._value(path)
-        if type(value) is tuple:
+        if type(value) is tuple and type(content) is tuple:
             return tuple(map(self._counterpart, value, content))
-        if not is_plain_inside(content):
+        made = NOT_COPIED if content is NOT_COPIED else copied(content)
+        if made is NOT_COPIED:
             raise NoCounterpartError
-        return copied(content)
+        return made
 
     def give_members(self, prefixes: Sequence[Path]) -> None:
         """Let weak collections, at or below these paths, hold the copy's own objects in place of the live run's."""
