@@ -10,6 +10,7 @@ import functools
 import weakref
 from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from types import MethodType
 from typing import Any
 
@@ -34,6 +35,9 @@ _IN_PLACE = {
     *("dict", "list", "set", "deque", "bytearray", "array", "generator", "bit generator", "random", "object"),
     *("weak set", "weak dict", WEAK_KEYS),
 }
+
+
+_REMADE = {"method", "partial", "tuple"}
 
 
 def give_values(live: Ambient, copy: Ambient, copy_state: State, candidates: Sequence[Candidate]) -> None:
@@ -79,6 +83,24 @@ def _holder_of(path: Path) -> Path:
     return path[:-1] if path[-1] == MAXLEN else path
 
 
+def _remade_with(holder: Any, name: Any, value: Any) -> Any:
+    """A method, a partial or a tuple like another one, with another value under one of its names; None if not known how."""
+    kind = type(holder)
+    if kind is MethodType:
+        return MethodType(value, holder.__self__) if name == "__func__" else MethodType(holder.__func__, value)
+    if kind is functools.partial:
+        parts = {"func": holder.func, "args": holder.args, "keywords": holder.keywords, name: value}
+        return functools.partial(parts["func"], *parts["args"], **parts["keywords"])
+    if kind_of(kind) != "tuple":
+        return None
+    items = list(tuple.__iter__(holder))
+    items[name] = value
+    try:
+        return tuple.__new__(kind, items)
+    except TypeError:  # One of C code, such as the times of a file.
+        return None
+
+
 class Transplant:
     """From one ambient of the live run to one of a copy."""
 
@@ -87,6 +109,7 @@ class Transplant:
         self._copy = copy
         self._state = copy_state
         self._made: dict[Path, Any] = {}
+        self._put_in: dict[Path, Any] = {}  # In place of the copy's objects at these paths.
         self._paths = {id(one): path for path, one in live.objects.items()}
 
     def give(self, path: Path) -> None:
@@ -115,10 +138,25 @@ class Transplant:
         made = None if cache is None else self._cache(path, cache)
         if made is None:
             return
+        self._put_under_all_names(path, made)
+
+    def _put_under_all_names(self, path: Path, value: Any) -> None:
+        """Put a value in place of one of the copy's objects. What cannot be changed, such as a tuple, is replaced too.
+
+        What holds it under a name that cannot be set, such as one of a C object, keeps the copy's own.
+        """
+        self._put_in[path] = value
         for name in (path, *(other for other, first in self._copy.aliases.items() if first == path)):
-            holder = self._copy.objects.get(name[:-1])
-            if holder is not None:
-                set_child(holder, name[-1], made)
+            place, step = name[:-1], name[-1]
+            holder = self._put_in.get(place, self._copy.objects.get(place))
+            if holder is None:
+                continue
+            if kind_of(type(holder)) in _REMADE:
+                if (remade := _remade_with(holder, step[1], value)) is not None:
+                    self._put_under_all_names(place, remade)
+                continue
+            with suppress(AttributeError, TypeError):
+                set_child(holder, step, value)
 
     def _cache(self, path: Path, cache: Any) -> Any:
         """A new cache like the copy's with the live run's results, as far as the copy has their objects; None if not known."""
@@ -204,17 +242,17 @@ class Transplant:
         if kind not in _IN_PLACE or real not in self._live.contents:
             return False
         self._made[real] = target
-        is_put = put_content(kind, target, self._content(real, kind)) and self._put_own(real, kind, target)
-        if not is_put:
+        if not put_content(kind, target, self._content(real, kind)):
             del self._made[real]  # It keeps its content, as an array of other elements does: another one is made.
-        return is_put
+            return False
+        self._put_own(real, kind, target)
+        return True
 
-    def _put_own(self, path: Path, kind: str, target: Any) -> bool:
+    def _put_own(self, path: Path, kind: str, target: Any) -> None:
         """Give a container what the live run's stores besides its items."""
         if kind in CONTAINERS and own_attributes(target) is not None:
             _, own = self._live.contents.get((*path, OWN), ("object", {}))
             put_attributes(target, {name: self._child((*path, ("attribute", name)), one) for name, one in own.items()})
-        return True
 
     def _value(self, path: Path) -> Any:
         live = self._live
@@ -285,8 +323,13 @@ class Transplant:
         elif isinstance(original, defaultdict):
             made.default_factory = original.default_factory
         self._made[path] = made
-        is_put = put_content(kind, made, self._content(path, kind)) and self._put_own(path, kind, made)
-        return made if is_put else original
+        if not put_content(kind, made, self._content(path, kind)):
+            self._made[path] = (
+                original  # What was made holds nothing, as the array that is left as np.empty_like made it.
+            )
+            return original
+        self._put_own(path, kind, made)
+        return made
 
     def _tuple(self, path: Path, original: tuple[Any, ...]) -> tuple[Any, ...]:
         """A tuple with the copy's own items, also a named one."""

@@ -121,6 +121,51 @@ def test_what_is_put_in_is_there(
     assert read(second) == expected
 
 
+class Keeper(Owner):
+    """Has a cache that its class holds."""
+
+    twice: Any
+
+
+def counted(me: Any) -> Any:
+    """A cache of a function of an instance."""
+    return functools.lru_cache(lambda count: (me.number, count))
+
+
+HELD: list[tuple[str, Callable[[Any], Any], Callable[[Any], Any]]] = [
+    ("a bound method", lambda me: {"how": me.twice}, lambda one: one.held["how"]),
+    ("a tuple", lambda me: ((counted(me), [7]), 1), lambda one: one.held[0][0]),
+    ("a partial", lambda me: [functools.partial(counted(me))], lambda one: one.held[0]),
+    (
+        "its arguments",
+        lambda me: functools.partial(map, counted(me)),
+        lambda one: lambda count: next(one.held([count])),
+    ),
+]
+
+
+@pytest.mark.parametrize(("held", "read"), [case[1:] for case in HELD], ids=[case[0] for case in HELD])
+def test_a_cache_is_put_in_where_its_holder_cannot_be_changed(
+    held: Callable[[Any], Any], read: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The holder is made again, with the other values that the copy's has; the proof was lost with an error."""
+    monkeypatch.setattr(Keeper, "twice", functools.lru_cache(lambda me, count: (me.number, count)), raising=False)
+    first = Keeper(held, 2)
+    read(first)(4)
+    ours = captured(first)
+    Keeper.twice.cache_clear()
+    second = Keeper(held, 5)
+    theirs = captured(second)
+    candidates = [one for one in find_candidates(ours, theirs) if one.kind == "cache"]
+    assert candidates
+    give_values(ours, theirs, second.state, candidates)
+    second.number = 9
+
+    assert not_taken(ours, captured(second), candidates) == frozenset()
+    assert read(second)(4) == (2, 4)
+    assert read(second)(6)[0] == 9
+
+
 def captured(one: Owner) -> Any:
     """All that an owner holds."""
     return take_ambient(Roots(Owner), one)
