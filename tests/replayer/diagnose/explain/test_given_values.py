@@ -25,6 +25,7 @@ from oracle.command_lines import run
 MODULE = """
 import functools
 import hashlib
+import io
 import json
 import random
 
@@ -190,6 +191,23 @@ class Album(Book):
         self.total += page(self, inputs % 3).number % 7
 
 
+@functools.lru_cache
+def tide(number):
+    return number * 2
+
+
+class Logbook(Book):
+    def __init__(self):
+        super().__init__()
+        self.pages, self.ink = 0, io.BytesIO()
+
+    def step(self, inputs):
+        self.total += tide(self.total % 3)
+        self.total += self.pages * 0 + len(self.ink.getvalue())
+        self.ink.write(b"a")
+        self.pages += 1
+
+
 class Chest:
     def __init__(self, things=[]):
         self.things = things
@@ -301,6 +319,15 @@ def test_a_cache_whose_results_are_objects_is_proved_by_an_empty_one() -> None:
         ("module sailed: page", "functools.lru_cache")
     ]
     assert explanation.given.is_emptied
+
+
+def test_a_cache_that_can_be_put_in_keeps_no_other_value_from_being_tested() -> None:
+    """It is put in without an effect; what decides is in an object of C code."""
+    explanation = explain("Logbook")
+
+    assert explanation.given is not None
+    assert explanation.given.why_not is None
+    assert [one.name for one in explanation.given.without_effect] == ["Logbook.pages"]
 
 
 def test_a_default_argument_that_objects_share_is_proved(capsys: pytest.CaptureFixture[str]) -> None:

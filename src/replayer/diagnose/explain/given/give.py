@@ -65,12 +65,9 @@ def give_from_the_other(
         return GivenValues(why_not="the step is non-deterministic")
     if wanted.is_like(own):
         return GivenValues(why_not="made in one process, both give the same state")
-    given = _judged(_Test(live, take_ambient(roots, second), second, inputs, wanted, roots), own, set(words))
-    return (
-        given
-        if given.proved
-        else _by_caches(given, find_candidates(live, take_ambient(roots, second)), live, own, emptied)
-    )
+    test = _Test(live, take_ambient(roots, second), second, inputs, wanted, roots)
+    given = _judged(test, own, set(words))
+    return given if given.proved else _by_caches(given, test, own, emptied)
 
 
 @attrs.frozen(eq=False)
@@ -85,7 +82,7 @@ class _End:
 
 
 def _without_caches(simulation: Simulation, inputs: Any, roots: Roots) -> dict[int, _End | None]:
-    """The ends of the step with one cache empty, by the cache's id: what one keeps cannot be put into another instance."""
+    """The ends of the step with one cache empty, by the cache's id: not all that one keeps can be put into an instance."""
     kept = {id(cache): cache for _, _, cache in roots.caches() if cache.cache_info().currsize}
     ends = {}
     end_s = time.monotonic() + NARROW_S
@@ -97,24 +94,6 @@ def _without_caches(simulation: Simulation, inputs: Any, roots: Roots) -> dict[i
 
 def _empty(roots: Roots, kept: Sequence[Any]) -> None:
     roots.empty_caches(kept)
-
-
-def _by_caches(
-    given: GivenValues, candidates: Sequence[Candidate], live: Ambient, own: _End, emptied: dict[int, _End | None]
-) -> GivenValues:
-    """The caches with which empty A gives the state of B. Nothing is said of the effect of others."""
-    caches = [one for one in candidates if one.kind == "cache"]
-    proved = []
-    for one in caches:
-        end = emptied.get(id(live.objects.get(one.paths[0])))
-        proved += [one] if end is not None and end.is_like(own) else []
-    if proved:
-        return GivenValues(tuple(map(_told, proved)), is_read=True, is_emptied=True)
-    if any(one.name in {cache.name for cache in caches} for one in given.without_effect) or (
-        caches and given.why_not is None
-    ):
-        return GivenValues(why_not="what a cache keeps cannot be put into another instance")
-    return given
 
 
 @attrs.frozen(eq=False)
@@ -147,6 +126,20 @@ class _Test:
 
     def _give(self, candidates: Sequence[Candidate]) -> None:
         give_values(self.live, self.copy, self.second.state, candidates)
+
+
+def _by_caches(given: GivenValues, test: _Test, own: _End, emptied: dict[int, _End | None]) -> GivenValues:
+    """The caches with which empty A gives the state of B. Nothing is said of the effect of those that cannot be put in."""
+    caches = [one for one in find_candidates(test.live, test.copy) if one.kind == "cache"]
+    proved = []
+    for one in caches:
+        end = emptied.get(id(test.live.objects.get(one.paths[0])))
+        proved += [one] if end is not None and end.is_like(own) else []
+    if proved:
+        return GivenValues(tuple(map(_told, proved)), is_read=True, is_emptied=True)
+    if caches and given.why_not is None and not test.takes(caches):
+        return GivenValues(why_not="what a cache keeps cannot be put into another instance")
+    return given
 
 
 def _judged(test: _Test, own: _End, words: set[str]) -> GivenValues:
