@@ -1,22 +1,24 @@
 """Threads that end in a given order: a step whose state depends on that order shows it so. Only in a copy of a process.
 
-Tasks of a pool run one after another, in the order in which they were submitted or in the reverse one. Other threads are
-let go one after another in the same way; one that does not end soon is not waited for.
+Tasks of a pool run one after another, in the order in which they were submitted or in the reverse one; those of a pool with
+one worker in the first one alone. Other threads are let go one after another in the same way; one that does not end soon is not
+waited for. Threads by which a pool of processes works are left alone.
 """
 
 from __future__ import annotations
 
 import concurrent.futures
 import functools
-import multiprocessing.pool
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
+from replayer.desync.ordered_processes import order_process_pools
+
 END_S = 1.0  # For a thread to end before the next one goes on: one that waits for others does not end.
 TURN_S = 4.0  # For its turn; longer than it takes to start all of them, on a busy machine too.
-
+_OF_POOLS = ("multiprocessing.", "concurrent.futures.")  # Modules whose threads hand tasks and results on.
 
 _ordered = 0  # Tasks and threads that were put in order in this process.
 
@@ -38,8 +40,7 @@ def order_threads(*, is_reversed: bool) -> dict[int, tuple[Any, Any]]:
         setattr(Future, name, tasks.settling(getattr(Future, name)))
     ThreadPoolExecutor.submit = tasks.submit  # type: ignore[method-assign]
     ThreadPoolExecutor.shutdown = tasks.settling(ThreadPoolExecutor.shutdown)  # type: ignore[method-assign]
-    pool: Any = multiprocessing.pool.ThreadPool
-    pool.imap_unordered = pool.imap
+    order_process_pools(tasks.defer, tasks.settling, _count_one, is_reversed=is_reversed)
     thread: Any = threading.Thread
     for name in ("join", "is_alive"):
         setattr(thread, name, gates.opening(getattr(thread, name)))
@@ -56,22 +57,26 @@ class _Tasks:
 
     def __init__(self, *, is_reversed: bool) -> None:
         self._is_reversed = is_reversed
-        self._waiting: list[tuple[Future[Any], Callable[[], Any]]] = []
+        self._waiting: list[tuple[Any, int, Future[Any], Callable[[], Any]]] = []  # The pool, its workers, the task.
         self._ended: dict[Future[Any], None] = {}  # In the order in which they ended.
 
     @property
     def submit(self) -> Callable[..., Future[Any]]:
         """In place of the method of a pool."""
 
-        def submit(_: ThreadPoolExecutor, task: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
-            _count_one()
-            future = Future[Any]()
-            self._waiting.append((future, functools.partial(task, *arguments, **named)))
-            if not self._is_reversed:
-                self._settle()
-            return future
+        def submit(pool: ThreadPoolExecutor, task: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
+            return self.defer(pool, pool._max_workers, functools.partial(task, *arguments, **named))  # noqa: SLF001
 
         return submit
+
+    def defer(self, pool: Any, workers: int, task: Callable[[], Any]) -> Future[Any]:
+        """Run a task of a pool in its turn."""
+        _count_one()
+        future = Future[Any]()
+        self._waiting.append((pool, workers, future, task))
+        if not self._is_reversed:
+            self._settle()
+        return future
 
     def settling(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """A function before which the tasks run that wait."""
@@ -93,7 +98,7 @@ class _Tasks:
 
     def _settle(self) -> None:
         while self._waiting:
-            future, task = self._waiting.pop(-1 if self._is_reversed else 0)
+            *_, future, task = self._waiting.pop(self._next() if self._is_reversed else 0)
             self._ended[future] = None
             if not future.set_running_or_notify_cancel():
                 continue  # Cancelled before its turn: a pool does not run it.
@@ -103,6 +108,11 @@ class _Tasks:
                 future.set_exception(error)
             else:
                 future.set_result(result)
+
+    def _next(self) -> int:
+        """The place of the last task, or of the first one of its pool, if that has one worker, and so one order."""
+        pool, workers, *_ = self._waiting[-1]
+        return next(place for place, (other, *_) in enumerate(self._waiting) if other is pool) if workers == 1 else -1
 
 
 class _Gates:
@@ -117,6 +127,9 @@ class _Gates:
         """In place of the method start of a thread."""
 
         def started(thread: Any) -> None:
+            if _is_of_pool(thread):
+                start(thread)
+                return
             _count_one()
             gate, run = threading.Event(), thread.run
 
@@ -148,3 +161,10 @@ class _Gates:
             thread, gate = self._waiting.pop(-1 if self._is_reversed else 0)
             gate.set()
             self._join(thread, END_S)
+
+
+def _is_of_pool(thread: Any) -> bool:
+    """Return True for a thread of Python's pools and queues: it runs as long as they do."""
+    target = getattr(thread, "_target", None)
+    module = type(thread).run.__module__ if target is None else getattr(target, "__module__", None)
+    return str(module).startswith(_OF_POOLS)

@@ -17,7 +17,8 @@ _PACKAGES = Path(sim.kernel.__file__ or "").parents[2]
 _LIBRARY = tuple(f"{_PACKAGES / name}/" for name in ("recorder", "replayer", "sim/kernel", "sim/adapters"))
 
 _PYTHONS = Path(os.__file__).parent
-# Locks and waits of Python's library, which ask a clock how long they may wait: no value of it leaves them.
+# Locks, waits and pools of Python's library, which ask a clock how long they may wait, and for random names: no value of
+# these leaves them.
 _WAITS = tuple(
     f"{_PYTHONS}/{name}"
     for name in ("threading.py", "queue.py", "subprocess.py", "concurrent/futures/", "multiprocessing/")
@@ -25,7 +26,7 @@ _WAITS = tuple(
 
 
 def only_waits(path: str) -> bool:
-    """Return True for a file of Python's library whose reads of clocks no user sees."""
+    """Return True for a file of Python's library whose reads of clocks, and whose random names, no user sees."""
     return path.startswith(_WAITS)
 
 

@@ -42,6 +42,12 @@ CLOCKS = tuple(
     for suffix in ("", "_ns")
 )
 SEED_VARIABLE = "PYTHONHASHSEED"
+# Of a pool, what gives tasks whose results may come in any order. They are not loaded for this.
+_POOLS = (
+    ("concurrent.futures.thread", "ThreadPoolExecutor", ("submit",)),
+    ("concurrent.futures.process", "ProcessPoolExecutor", ("submit",)),
+    ("multiprocessing.pool", "Pool", ("imap_unordered", "apply_async", "map_async", "starmap_async")),
+)
 _COUNTS = ("active_count", "enumerate")  # Functions of threading.
 _SEEDS_OF_GENERATORS = ("seed", "getstate", "setstate", "get_state", "set_state", "Random", "SystemRandom")
 
@@ -80,8 +86,40 @@ def read_functions(called: Called) -> dict[int, tuple[Any, Any]]:
     return substitutes
 
 
+def watch_pools(called: Called) -> Callable[[], None]:
+    """Report the tasks that pools are given, also pools whose threads and processes run already. Return what ends that."""
+    originals = [
+        (kind, name, vars(kind)[name])
+        for module, kind_name, names in _POOLS
+        if (kind := getattr(sys.modules.get(module), kind_name, None)) is not None
+        for name in names
+        if name in vars(kind)
+    ]
+    for kind, name, function in originals:
+        setattr(kind, name, _giving_tasks(kind, name, function, called))
+
+    def restore() -> None:
+        for kind, name, function in originals:
+            setattr(kind, name, function)
+
+    return restore
+
+
+def _giving_tasks(kind: Any, name: str, function: Any, called: Called) -> Callable[..., Any]:
+    def substitute(pool: Any, *arguments: Any, **named: Any) -> Any:
+        result = function(pool, *arguments, **named)
+        # Pools of threads have the methods of those of processes; they are told apart by their classes.
+        shown = (
+            f"multiprocessing.{type(pool).__name__}" if kind.__module__ == "multiprocessing.pool" else kind.__module__
+        )
+        called(Call(THREADS, f"{shown}.{name}", function), result, ())
+        return result
+
+    return substitute
+
+
 def starts_thread(read: OutsideRead) -> bool:
-    """Return True for the start of a thread; the other reads of threads only count them, or processors."""
+    """Return True for the start of a thread or of a task of a pool; the other reads of threads only count them, or processors."""
     return read.kind == THREADS and read.fact is None and read.name not in {f"threading.{name}" for name in _COUNTS}
 
 

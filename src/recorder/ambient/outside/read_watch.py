@@ -40,7 +40,7 @@ from recorder.ambient.outside.outside_read import (
     variable_fact,
 )
 from recorder.ambient.outside.own_code import is_librarys, only_waits
-from recorder.ambient.outside.read_functions import Call, read_functions
+from recorder.ambient.outside.read_functions import Call, read_functions, watch_pools
 from recorder.processes.seeds.unseeded import RESEEDED, SHARED_SEED, UNSEEDED, replace_seeding, shared_seed
 
 _Key = tuple[str, str, str, int]  # Of a read: kind, name, file and line.
@@ -100,6 +100,7 @@ class ReadWatch:
         substitutes = read_functions(self._called) if functions else {}
         substitutes[id(SHARED_SEED)] = SHARED_SEED, shared_seed(lambda: self._note_entropy(RESEEDED))
         originals = self._replace(substitutes) if functions else []
+        restore_pools = watch_pools(self._called) if functions else None
         _active.append(self)
         try:
             yield
@@ -107,6 +108,8 @@ class ReadWatch:
             _active.remove(self)
             for holder, name, original in originals:
                 holder[name] = original
+            if restore_pools is not None:
+                restore_pools()
             restore_variables()
             restore_seeding()
 
@@ -242,7 +245,7 @@ class ReadWatch:
     def _caller(self, frame: FrameType | None, kind: str) -> tuple[str | None, str, int] | None:
         """The function of Python's library that the user's code called, if any, and the line of that call.
 
-        None for a read of none of the user's code, and for a clock that a lock or a wait of the library reads.
+        None for a read of none of the user's code, and for clocks and random names that locks, waits and pools of the library read.
         """
         function = None
         while frame is not None:
@@ -252,7 +255,7 @@ class ReadWatch:
             if path.startswith(_LOADING) or path.endswith(_NOT_READS) or any(name in path for name in _COMPILERS):
                 return None
             if path.startswith(_LIBRARY) and "site-packages" not in path:
-                if function is None and kind == CLOCK and only_waits(path):
+                if only_waits(path) and (kind == ENTROPY or (kind == CLOCK and function is None)):
                     return None
                 function = library_name(frame)
             elif is_librarys(path) and not path.startswith(_PASSED_ON):

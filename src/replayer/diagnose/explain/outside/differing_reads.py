@@ -22,6 +22,7 @@ from recorder.ambient.outside.outside_read import (
 )
 from recorder.ambient.outside.read_functions import starts_thread
 from replayer.diagnose.explain.cause import Cause
+from replayer.diagnose.explain.outside.outside_variants import AT_A_TIME
 from replayer.diagnose.explain.variants import Replaced, Variant, VariantOutcome
 
 # Of each of the two variants, each in a process of its own: by chance alone, a step that has one of two states would pass
@@ -40,6 +41,8 @@ KINDS = {
 DEPENDENT = (THREADS, IDENTITY, CLOCK, ENTROPY, NUMBER, CONTACT)
 SET_RUNS = 2  # With each of the two sets.
 _COUNTED = ("gc.collect", "sys.getrefcount")  # Of CONTACT; of all others there are no stand-ins.
+# Names of reads of pools that have processes in place of threads.
+_OF_PROCESSES = ("concurrent.futures.process.", "multiprocessing.context.", "multiprocessing.Pool.")
 
 Run = Callable[[Sequence[Variant], Sequence[int | None]], list[VariantOutcome]]
 
@@ -116,11 +119,14 @@ def _is_of(kind: str, read: OutsideRead) -> bool:
 
 def _is_one_state(kind: str, outcomes: Sequence[VariantOutcome], run: Run, *, may_raise: bool = True) -> bool:
     first = None
-    for number in range(STAND_IN_RUNS):
+    for begin in range(0, STAND_IN_RUNS, AT_A_TIME):
         for outcome in outcomes:
-            replaced = Replaced(f"stand-ins for {KINDS[kind]}", f"run {number + 1}", stands_in=(kind,))
-            variant = attrs.evolve(outcome.variant, label=f"{replaced.what}, {replaced.how}", replaced=replaced)
-            for ran in run([variant], [outcome.variant.start]):
+            variants = [
+                attrs.evolve(outcome.variant, label=f"{one.what}, {one.how}", replaced=one)
+                for number in range(begin, min(begin + AT_A_TIME, STAND_IN_RUNS))
+                for one in [Replaced(f"stand-ins for {KINDS[kind]}", f"run {number + 1}", stands_in=(kind,))]
+            ]
+            for ran in run(variants, [outcome.variant.start]):
                 first = first or ran.result
                 if ran.result is None or ran.result != first or (ran.result[1] is not None and not may_raise):
                     return False
@@ -132,6 +138,7 @@ def _text(kind: str, reads: Iterable[OutsideRead]) -> str:
     of_kind = [read for read in reads if _is_of(kind, read)]
     places = ", ".join(dict.fromkeys(read.place for read in of_kind))
     if kind == THREADS:
-        return f"{KINDS[kind]} (started at {places})"
+        are_processes = all(read.name.startswith(_OF_PROCESSES) for read in of_kind)
+        return f"{'the order in which processes end' if are_processes else KINDS[kind]} (started at {places})"
     names = dict.fromkeys("id()" if read.name == "id" else read.name for read in of_kind)
     return f"{KINDS[kind]}, by {', '.join(names)} (read at {places})"
