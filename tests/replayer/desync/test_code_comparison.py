@@ -237,6 +237,106 @@ def test_functions_behind_decorators_and_in_tables_are_compared(
     assert found.values == []
 
 
+KEEPING = (
+    SHOP
+    + """
+
+import re
+
+
+def raised(by):
+    def raising(x, *_):
+        return x + by
+    return raising
+
+
+def charged(fee):
+    def charging(function):
+        @functools.wraps(function)
+        def inner(*arguments):
+            return function(*arguments) + fee
+        return inner
+    return charging
+
+
+def listed(x, prices=[31, 32]):
+    return prices[x]
+
+
+by_one = raised(1)
+part = functools.partial(max, 11)
+tables = {"toll": raised(41), 5: "a plain one"}
+WORDS = re.compile("a+b")
+
+
+class Counter:
+    doubled = functools.partialmethod(raised(2), 21)
+
+    @charged(fee=51)
+    def paid(self):
+        return 1
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "named"),
+    [
+        ("raised(1)", "raised(3)", "by_one"),
+        ("max, 11", "max, 12", "part"),
+        ("raised(41)", "raised(42)", "tables"),
+        ("a plain one", "another one", "tables"),
+        ("a+b", "a*b", "WORDS"),
+        ('"a+b"', '"a+b", re.ASCII', "WORDS"),
+        ("raised(2), 21", "raised(2), 22", "Counter.doubled"),
+        ("raised(2), 21", "raised(3), 21", "Counter.doubled"),
+        ("[31, 32]", "[31, 33]", "listed"),
+    ],
+)
+def test_what_functions_keep_is_compared_as_values_are(load_shop: Load, old: str, new: str, named: str) -> None:
+    """Free variables, arguments of partial calls, patterns, and defaults that can change: the code is the same."""
+    note = note_of(load_shop(KEEPING).Shop())
+    edited = KEEPING.replace(old, new, 1)
+    found = compare_code(note, load_shop(edited).Shop())
+    assert found is not None
+    [line] = [number for number, text in enumerate(edited.splitlines(), 1) if new in text]
+    assert (found.different, found.values) == ([], [f"{named} (code_of_a_shop.py:{line})"])
+    assert found.left_out == []
+
+
+def test_what_a_decorated_method_keeps_is_named_by_the_method(load_shop: Load) -> None:
+    """Its line is that of its own definition."""
+    note = note_of(load_shop(KEEPING).Shop())
+    found = compare_code(note, load_shop(KEEPING.replace("fee=51", "fee=52")).Shop())
+    assert found is not None
+    [line] = [number for number, text in enumerate(KEEPING.splitlines(), 1) if "def paid" in text]
+    assert (found.different, found.values) == ([], [f"Counter.paid (code_of_a_shop.py:{line})"])
+
+
+def test_what_functions_keep_is_not_compared_with_a_note_that_lacks_it(load_shop: Load) -> None:
+    """An earlier version noted none: that says nothing, and what they keep is left out."""
+    used = KEEPING.replace("self.days += 1", "self.days += by_one(0)")
+    plain = code_note(load_shop(used).Shop())[KEY]
+    del plain["kept"]
+    note = decode_code_note(plain)
+    assert note is not None
+    found = compare_code(note, load_shop(used.replace("raised(1)", "raised(3)")).Shop())
+    assert found is not None
+    assert (found.different, found.values, found.gone_values) == ([], [], 0)
+    assert [one.partition(" ")[0] for one in found.left_out] == ["by_one"]
+
+
+def test_what_functions_keep_and_no_text_tells_is_left_out(load_shop: Load) -> None:
+    """A function that keeps itself ends; one that keeps an object is none of those that were compared."""
+    text = KEEPING.replace("self.days += 1", "self.days += by_one(again)")
+    text += "\n\ndef looped():\n    def inner():\n        return inner\n    return inner\n\nagain = raised(looped())\n"
+    text += "by_one = raised(Shop())\n"
+    found = compare_code(note_of(load_shop(text).Shop()), load_shop(text).Shop())
+    assert found is not None
+    assert (found.different, found.values) == ([], [])
+    assert [one.partition(" ")[0] for one in found.left_out] == ["by_one"]
+
+
 @pytest.mark.parametrize(
     ("old", "new", "named"),
     [
@@ -674,11 +774,11 @@ def test_what_is_no_note_says_nothing(plain: Any) -> None:
 
 
 def test_what_functions_name_and_no_digest_tells_is_named(load_shop: Load, tmp_path: Path) -> None:
-    """An object, a closure with a number, a partial call: nothing is ruled out, and the earlier code is asked for."""
+    """An object, a closure and a partial call with one: nothing is ruled out, and the earlier code is asked for."""
     kept = (
-        "class Bag:\n    def __init__(self, size):\n        self.size = size\n\n\ndef upto(most):\n    def inner(x):\n"
-        "        return min(most, x)\n    return inner\n\n\nimport functools\nBAG = Bag(3)\nupto_five = upto(5)\n"
-        "less = functools.partial(max, 1)\nunread = Bag(4)\n\n\nclass Shop:"
+        "class Bag:\n    def __init__(self, size):\n        self.size = size\n\n    def same(self, x):\n        return x\n\n\ndef upto(most):\n    def inner(x):\n"
+        "        return min(most.size, x)\n    return inner\n\n\nimport functools\nBAG = Bag(3)\nupto_five = upto(Bag(5))\n"
+        "less = functools.partial(max, 1, key=Bag(1).same)\nunread = Bag(4)\n\n\nclass Shop:"
     )
     used = SHOP.replace("class Shop:", kept, 1).replace("self.days += 1", "self.days += less(upto_five(BAG.size)) - 2")
     recorded(load_shop(used), tmp_path / "run.tape")

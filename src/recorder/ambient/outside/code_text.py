@@ -70,13 +70,7 @@ def _value_text(value: Any, left: list[int]) -> str:
 
 def assignment_line(path: str, name: str) -> int | None:
     """The first line of a file, as it is now, that gives a value to a qualified name, such as "Shop.tax"; None if none is found."""
-    try:
-        body = ast.parse(Path(path).read_text(encoding="utf-8", errors="replace")).body
-    except (OSError, SyntaxError, ValueError):
-        return None
-    *classes, key = name.split(".")
-    for one in classes:
-        body = next((node.body for node in body if isinstance(node, ast.ClassDef) and node.name == one), [])
+    body, key = _body_of(path, name)
     for node in body:
         targets = (
             node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
@@ -84,6 +78,25 @@ def assignment_line(path: str, name: str) -> int | None:
         if any(isinstance(target, ast.Name) and target.id == key for target in targets):
             return node.lineno
     return None
+
+
+def function_line(path: str, name: str) -> int | None:
+    """The line of a file, as it is now, that defines a function of a qualified name; None if none is found."""
+    body, key = _body_of(path, name)
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+    return next((node.lineno for node in body if isinstance(node, kinds) and node.name == key), None)
+
+
+def _body_of(path: str, name: str) -> tuple[list[ast.stmt], str]:
+    """The statements of the module or class that has a qualified name, and the last part of it; none if it is not found."""
+    *classes, key = name.split(".")
+    try:
+        body = ast.parse(Path(path).read_text(encoding="utf-8", errors="replace")).body
+    except (OSError, SyntaxError, ValueError):
+        return [], key
+    for one in classes:
+        body = next((node.body for node in body if isinstance(node, ast.ClassDef) and node.name == one), [])
+    return body, key
 
 
 @functools.lru_cache(maxsize=4096)  # A process may begin many recordings.

@@ -19,9 +19,9 @@ from typing import Any
 import attrs
 import xxhash
 
-from recorder.ambient.outside.code_text import assignment_line, function_text, is_constant, value_text
+from recorder.ambient.outside.code_text import assignment_line, function_line, function_text, is_constant, value_text
 from recorder.ambient.outside.line_digests import LINE_BYTES, first_edited_line, line_digests
-from recorder.ambient.outside.reached_functions import is_left_out, names_in_code, reached_functions
+from recorder.ambient.outside.reached_functions import is_left_out, kept_text, names_in_code, reached_functions
 from recorder.ambient.roots import content_of, is_users
 from sim.enum_members import is_enums
 from sim.kernel.class_names import module_of
@@ -34,6 +34,7 @@ DEFINITIONS_MAX = 1000  # In a note: META is repeated in each file of a tape.
 LINES_BYTES_MAX = 1 << 14  # Of the lines of all functions: of a game of 3,000 lines, some 6,000 bytes.
 _NAME_BYTES = 4
 _MEMBER_NAMES = "_member_names_"  # Of an enumeration, in their order.
+_KEPT = "kept "  # In front of the text of what a function keeps.
 _MODULES_MAX = 100
 _WRAPPING = ("gymnasium.", "pettingzoo.")
 _WRAPPED = ("env", "aec_env")  # What a wrapper calls the environment inside.
@@ -101,12 +102,14 @@ class CodeNote:
         definitions: the digests of functions.
         values: those of plain values.
         lines: by a digest of a function's name and its number of that name, the digests of its lines, joined.
+        kept: the digests of what functions, partial calls and patterns keep; None in the note of an earlier version.
     """
 
     python: str
     definitions: frozenset[bytes]
     values: frozenset[bytes]
     lines: Mapping[bytes, bytes]
+    kept: frozenset[bytes] | None = None
 
 
 @attrs.frozen
@@ -138,13 +141,14 @@ def code_note(simulation: Any) -> dict[str, Any]:
         named = list(_definitions(simulation))
         found = [(one.is_value, _digest(one)) for one in named]
         lines = b"".join(key + bytes((len(digests) // LINE_BYTES,)) + digests for key, digests in _lines_of(named))
+        kept = {_digest(one) for one in _kept(simulation)}
     except Exception:  # noqa: BLE001 - whatever a module's objects raise when they are looked at: it stops no recording
         return {}
     definitions = {digest for is_value, digest in found if not is_value}
     values = {digest for is_value, digest in found if is_value}
-    if not definitions or len(definitions) + len(values) > DEFINITIONS_MAX:
+    if not definitions or len(definitions) + len(values) + len(kept) > DEFINITIONS_MAX:
         return {}
-    known = {"python": _python(), "definitions": _joined(definitions), "values": _joined(values)}
+    known = {"python": _python(), "definitions": _joined(definitions), "values": _joined(values), "kept": _joined(kept)}
     return {KEY: {**known, "lines": lines} if len(lines) <= LINES_BYTES_MAX else known}
 
 
@@ -154,8 +158,10 @@ def decode_code_note(plain: Any) -> CodeNote | None:
         case {"python": str(python), "definitions": bytes(definitions), "values": bytes(values)} if not (
             len(definitions) % DIGEST_BYTES or len(values) % DIGEST_BYTES
         ):
-            lines = plain.get("lines")
-            return CodeNote(python, _parted(definitions), _parted(values), _parted_lines(lines))
+            lines, kept = plain.get("lines"), plain.get("kept")
+            is_kept = type(kept) is bytes and not len(kept) % DIGEST_BYTES
+            found = _parted(kept) if is_kept else None
+            return CodeNote(python, _parted(definitions), _parted(values), _parted_lines(lines), found)
     return None
 
 
@@ -168,14 +174,18 @@ def compare_code(note: CodeNote, simulation: Any) -> CodeComparison | None:
     values = {_digest(one): one for one in named if one.is_value}
     new = [one for digest, one in code.items() if digest not in note.definitions]
     edited = _edited_lines(named, note.lines)
-    left_out = list(dict.fromkeys(_left_out(simulation, [one.content for one in named if not one.is_value])))
+    kept = {} if note.kept is None else {_digest(one): one for one in _kept(simulation)}
+    functions = [one.content for one in named if not one.is_value]
+    left_out = list(dict.fromkeys(_left_out(simulation, functions, is_kept=note.kept is not None)))
     other_values = [one for digest, one in values.items() if digest not in note.values]
+    other_kept = [one for digest, one in kept.items() if digest not in (note.kept or ())]
     return CodeComparison(
         compared=sum(not one.is_value for one in named),
-        compared_values=sum(one.is_value and not one.is_enums for one in named),
+        compared_values=sum(one.is_value and not one.is_enums for one in named) + len(kept),
         different=list(dict.fromkeys(shown(one, edited.get(id(one))) for one in new)),
-        values=list(dict.fromkeys(_shown_values(other_values))),
-        gone_values=max(0, len(note.values - values.keys()) - len(other_values)),
+        values=list(dict.fromkeys([*_shown_values(other_values), *map(shown, other_kept)])),
+        gone_values=max(0, len(note.values - values.keys()) - len(other_values))
+        + max(0, len((note.kept or frozenset()) - kept.keys()) - len(other_kept)),
         gone=max(
             0, len(note.definitions - code.keys()) - len(new)
         ),  # Of what has changed, the digest of before is gone, too.
@@ -194,15 +204,16 @@ def _shown_values(different: list[Definition]) -> Iterator[str]:
             yield f"the members of {holder} ({one.file})"
 
 
-def _left_out(simulation: Any, functions: list[types.FunctionType]) -> Iterator[str]:
-    """What the code names and the note has no digest of."""
+def _left_out(simulation: Any, functions: list[types.FunctionType], *, is_kept: bool) -> Iterator[str]:
+    """What the code names and the note has no digest of. is_kept: see CodeNote.kept."""
     named, found = names_in_code(functions), dict[int, str]()
     for place in places_of(simulation):
         value = place.value()
         if place.key not in named or _is_special(place.key) or value_text(value) is not None:
             continue
-        line = assignment_line(place.path, place.name) if is_left_out(value) else None
-        if line is not None or (is_left_out(value) and id(value) not in found):  # Where it is made, not imported.
+        is_left = is_left_out(value) and not (is_kept and kept_text(value, place.module))
+        line = assignment_line(place.path, place.name) if is_left else None
+        if line is not None or (is_left and id(value) not in found):  # Where it is made, not imported.
             found[id(value)] = f"{place.name} ({place.file}{'' if line is None else f':{line}'})"
     yield from found.values()
 
@@ -299,6 +310,15 @@ def _definitions(simulation: Any) -> Iterator[Definition]:
     return (one for place in places_of(simulation) for one in definitions_at(place, place.value()))
 
 
+def _kept(simulation: Any) -> Iterator[Definition]:
+    """What functions, partial calls and patterns keep, at each name that has any of them."""
+    for place in places_of(simulation):
+        value = place.value()
+        text = kept_text(value, place.module) if value_text(value) is None else None
+        if text:
+            yield Definition(place.name, place.file, f"{_KEPT}{text}", place.path)
+
+
 def _objects(simulation: Any) -> list[Any]:
     """The user's object; of an environment, all wrappers from the outermost one, and what they wrap."""
     subject = subject_of(simulation)
@@ -356,7 +376,7 @@ def shown(one: Definition, edited: int | None = None) -> str:
         code = own_code(one.content)
         line = (edited or code.co_firstlineno) if Path(code.co_filename).name == one.file else None
     else:
-        line = assignment_line(one.path, one.name)
+        line = assignment_line(one.path, one.name) or function_line(one.path, one.name)
     return f"{one.name} ({one.file}{'' if line is None else f':{line}'})"
 
 

@@ -1,13 +1,15 @@
-"""The functions that a name in a module or a class leads to, through decorators, closures, partial calls and tables."""
+"""The functions that a name in a module or a class leads to, through decorators, closures, partial calls and tables; what these keep."""
 
 from __future__ import annotations
 
 import enum
 import functools
+import re
 import types
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from recorder.ambient.outside.code_text import is_constant, value_text
 from recorder.ambient.roots import content_of, kept_by_decorator
 
 _VISITED_MAX = 2000  # Values behind one name: what a decorator keeps is few, but may lead to a cache of results.
@@ -73,6 +75,91 @@ def _kept_by_callable(value: Any) -> list[Any]:
     if "__wrapped__" in content:
         return [content["__wrapped__"]]
     return [one for one in list(content.values()) if type(one) in _KEPT_BY_CALLABLES]
+
+
+def kept_text(value: Any, module: str) -> str | None:
+    """What functions of a module, partial calls and patterns keep besides code, as text that is the same in each process.
+
+    Free variables, arguments of partial calls, and defaults that can change; those that cannot are part of the function's text.
+    Empty if nothing is kept, None if a part of it is no plain value.
+    """
+    is_pattern = type(value) is re.Pattern
+    functions = list(reached_functions(value))
+    if not (is_pattern or type(value) in _PARTIAL or any(one.__module__ == module for one in functions)):
+        return ""
+    kept = _Kept()
+    try:
+        text = kept.text(value)
+    except _NotPlainError:
+        return None
+    return text if kept.is_any else ""
+
+
+class _NotPlainError(Exception):
+    """A value that is kept has a part that is not plain."""
+
+
+class _Kept:
+    """What values keep, as text.
+
+    Attributes:
+        is_any: True if there is anything besides names of functions and classes.
+    """
+
+    def __init__(self) -> None:
+        self.is_any = False
+        self._seen = dict[int, Any]()
+
+    def text(self, value: Any) -> str:
+        """Raises _NotPlainError."""
+        kind = type(value)
+        if len(self._seen) > _VISITED_MAX:
+            raise _NotPlainError
+        if kind is types.FunctionType:
+            return self._of_function(value)
+        if kind in (types.BuiltinFunctionType, types.MethodType) and not (
+            value.__self__ is None or issubclass(type(value.__self__), type | types.ModuleType)
+        ):
+            raise _NotPlainError  # It keeps an object, such as the list of a bound append.
+        if issubclass(kind, type) or kind is types.BuiltinFunctionType:
+            return f"{value.__module__}.{value.__qualname__}"
+        if kind is re.Pattern:
+            self.is_any = True
+            return f"{value.pattern!r} {value.flags}"
+        if kind in _PARTIAL:
+            arguments = [
+                *map(self.text, value.args),
+                *(f"{name}={self.text(one)}" for name, one in value.keywords.items()),
+            ]
+            return f"{self.text(value.func)}({arguments})"
+        plain = value_text(value)
+        if plain is not None:
+            self.is_any = True
+            return plain
+        if kind in (list, tuple):
+            return f"{kind.__name__}({[self.text(one) for one in value]})"
+        if kind is dict:
+            return f"dict({[(self.text(key), self.text(one)) for key, one in list(value.items())]})"
+        inner = kept_by_decorator(value)
+        if inner[0] is value:
+            raise _NotPlainError
+        return f"{kind.__qualname__}({[self.text(one) for one in inner if one is not None]})"
+
+    def _of_function(self, function: types.FunctionType) -> str:
+        name = f"{function.__module__}.{function.__qualname__}"
+        if id(function) in self._seen:
+            return name
+        self._seen[id(function)] = function  # Alive: another function gets no id that was seen.
+        cells = [self._of_cell(cell) for cell in function.__closure__ or ()]
+        defaults = [*enumerate(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).items()]
+        changing = [f"{key}={self.text(one)}" for key, one in defaults if not is_constant(one)]
+        return f"{name}({[*cells, *changing]})"
+
+    def _of_cell(self, cell: types.CellType) -> str:
+        try:
+            return self.text(cell.cell_contents)
+        except ValueError:
+            return "empty"
 
 
 def is_left_out(value: Any) -> bool:
