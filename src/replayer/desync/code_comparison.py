@@ -24,6 +24,7 @@ _EQUAL = "compared and equal"
 _CHANGED, _REMOVED = "changed since the recording, or new", "removed since the recording"
 _REPLACED = "replaced while the run was recorded"
 _OTHER_VALUES = "values other than when the recording began, or new"
+_OTHER_MODULES = "modules that functions import and that have other code than when the recording began, or are new"
 _LEFT_OUT = "not compared, since they are no plain values"
 _NOT_TESTED = "not tested whether that makes the difference"
 
@@ -77,6 +78,8 @@ def _told(found: dict[str, Any], outside: OutsideNote, *, is_known: bool) -> Tes
         texts.append(f"{_OTHER_VALUES}: {_names(found['values'])}")
     if found["gone_values"]:
         texts.append(f"{_REMOVED}: {counted(found['gone_values'], 'value')}, of which the tape has no names")
+    if found["imported"]:
+        texts.append(f"{_OTHER_MODULES}: {_names(found['imported'])}")
     if outside.replaced:
         texts.append(f"{_REPLACED}: {', '.join(map(_replaced_text, outside.replaced))}")
     is_changed = len(texts) > 1 or found["different"] or found["gone"]
@@ -110,7 +113,7 @@ def code_lines(code: TestedCause | None) -> list[str]:
 def names_a_change(code: TestedCause | None) -> bool:
     """Return True if code or values of modules are known to be others than those of the recording. code: of compared_code."""
     parts = code.found.split("; ") if code is not None and code.cause == CODE else []
-    return any(part.startswith((_CHANGED, _REMOVED, _REPLACED, _OTHER_VALUES)) for part in parts)
+    return any(part.startswith((_CHANGED, _REMOVED, _REPLACED, _OTHER_VALUES, _OTHER_MODULES)) for part in parts)
 
 
 def leaves_values_out(code: TestedCause | None) -> bool:
@@ -120,6 +123,10 @@ def leaves_values_out(code: TestedCause | None) -> bool:
 
 def versions_not_tested(code: TestedCause | None) -> str:
     """The versions of which nothing is known. code: the result of compared_code."""
-    if code is not None and code.found.startswith(_EQUAL) and _LEFT_OUT not in code.found:
+    if (
+        code is not None
+        and code.found.startswith(_EQUAL)
+        and not any(text in code.found for text in (_LEFT_OUT, _OTHER_MODULES))
+    ):
         return "other versions of libraries"
     return "other versions of the code (--code FOLDER) and of libraries"

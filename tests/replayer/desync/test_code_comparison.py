@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import attrs
 import msgpack
 import pytest
 from optional_packages import needs
@@ -404,6 +405,57 @@ def test_modules_that_the_class_uses_are_compared(load_shop: Load) -> None:
     found = compare_code(note, load_shop(helpers=HELP.replace("x / rate", "x * (1 / rate)")).Shop())
     assert found is not None
     assert found.different == ["half (code_of_its_helpers.py:5)"]
+
+
+LAZY = {
+    "code_of_a_guest": '"""A guest."""\n\nTIP = 3\n\n\nclass Guest:\n    """One."""\n\n    def pays(self):\n        return TIP\n',
+    "code_of_a_cook": "def cooks():\n    import code_of_a_guest\n    return code_of_a_guest.TIP\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("module", "old", "new", "told"),
+    [
+        ("code_of_a_guest", "TIP = 3", "TIP = 4", ["code_of_a_guest (imported at code_of_a_cook.py:2)"]),
+        ("code_of_a_guest", "return TIP", "return 2 * TIP", ["code_of_a_guest (imported at code_of_a_cook.py:2)"]),
+        ("code_of_a_guest", '"""A guest."""', '"""Guests."""\n\n# Of a shop.', []),
+        ("code_of_a_guest", '"""One."""', '"""One of many."""', []),
+        ("code_of_a_cook", ".TIP", ".TIP + 1", ["code_of_a_cook (imported at code_of_a_shop.py:19)"]),
+    ],
+)
+def test_modules_that_functions_import_are_compared(
+    load_shop: Load, tmp_path: Path, module: str, old: str, new: str, told: list[str]
+) -> None:
+    """Whether or not they are loaded when the recording begins: by their sources, and what those import in turn."""
+    for name, text in LAZY.items():
+        (tmp_path / f"{name}.py").write_text(text)
+    lazy = SHOP.replace("self.days += 1", "import json, code_of_a_cook\n        self.days += code_of_a_cook.cooks()", 1)
+    note = note_of(load_shop(lazy).Shop())
+    edited = LAZY[module].replace(old, new)
+    assert edited != LAZY[module]
+    (tmp_path / f"{module}.py").write_text(edited)
+    shop = load_shop(lazy).Shop()
+    found = compare_code(note, shop)
+    assert found is not None
+    assert (found.different, found.values, found.imported) == ([], [], told)
+    assert not {*LAZY, "json"} <= sys.modules.keys()
+    earlier = compare_code(attrs.evolve(note, imported=None), shop)
+    assert earlier is not None
+    assert (earlier.imported, len(earlier.left_out)) == ([], 2)
+
+
+def test_a_module_that_a_function_imports_is_told_as_changed(load_shop: Load, tmp_path: Path) -> None:
+    """What was compared is not all of the code, then, and the earlier code is asked for."""
+    (tmp_path / "code_of_a_guest.py").write_text(LAZY["code_of_a_guest"])
+    lazy = SHOP.replace("self.days += 1", "import code_of_a_guest\n        self.days += code_of_a_guest.TIP", 1)
+    recorded(load_shop(lazy), tmp_path / "run.tape")
+    sys.modules.pop("code_of_a_guest", None)
+    (tmp_path / "code_of_a_guest.py").write_text("TIP = 12")
+    found = said_of_code(tmp_path / "run.tape", load_shop(lazy).Shop)
+    assert found.suspicious is None
+    assert "code_of_a_guest (imported at code_of_a_shop.py:19)" in found.found
+    assert names_a_change(found)
+    assert versions_not_tested(found).startswith("other versions of the code")
 
 
 def test_a_class_that_is_being_recorded_has_its_own_code(load_shop: Load, tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ def function_text(function: types.FunctionType) -> str:
     """A function: its code, and those of its defaults that cannot change."""
     defaults = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).items()]
     plain = [repr(one) if is_constant(one) else type(one).__qualname__ for one in defaults]
-    return f"{_code_text(own_code(function))} {plain}"
+    return f"{code_text(own_code(function))} {plain}"
 
 
 def is_constant(value: Any) -> bool:
@@ -100,9 +100,10 @@ def _body_of(path: str, name: str) -> tuple[list[ast.stmt], str]:
 
 
 @functools.lru_cache(maxsize=4096)  # A process may begin many recordings.
-def _code_text(code: types.CodeType) -> str:
+def code_text(code: types.CodeType) -> str:
+    """Code without the lines that it stands in, and without its docstring."""
     constants = code.co_consts[1:] if _has_docstring(code) else code.co_consts
-    texts = [_code_text(one) if isinstance(one, types.CodeType) else constant_text(one) for one in constants]
+    texts = [code_text(one) if isinstance(one, types.CodeType) else constant_text(one) for one in constants]
     counts = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags & ~_HAS_DOCSTRING)
     names = (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
     return f"{code.co_code.hex()} {code.co_exceptiontable.hex()} {counts} {names} {texts}"

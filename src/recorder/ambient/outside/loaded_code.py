@@ -21,6 +21,7 @@ import xxhash
 
 from recorder.ambient.outside.code_text import assignment_line, function_line, function_text, is_constant, value_text
 from recorder.ambient.outside.line_digests import LINE_BYTES, first_edited_line, line_digests
+from recorder.ambient.outside.loaded_modules import imported_sources
 from recorder.ambient.outside.reached_functions import is_left_out, kept_text, names_in_code, reached_functions
 from recorder.ambient.roots import content_of, is_users
 from sim.enum_members import is_enums
@@ -34,6 +35,7 @@ DEFINITIONS_MAX = 1000  # In a note: META is repeated in each file of a tape.
 LINES_BYTES_MAX = 1 << 14  # Of the lines of all functions: of a game of 3,000 lines, some 6,000 bytes.
 _NAME_BYTES = 4
 _MEMBER_NAMES = "_member_names_"  # Of an enumeration, in their order.
+_IMPORTED = "imported "  # In front of the text of a module.
 _KEPT = "kept "  # In front of the text of what a function keeps.
 _MODULES_MAX = 100
 _WRAPPING = ("gymnasium.", "pettingzoo.")
@@ -103,6 +105,7 @@ class CodeNote:
         values: those of plain values.
         lines: by a digest of a function's name and its number of that name, the digests of its lines, joined.
         kept: the digests of what functions, partial calls and patterns keep; None in the note of an earlier version.
+        imported: the digests of the modules that functions import; None in the note of an earlier version.
     """
 
     python: str
@@ -110,6 +113,7 @@ class CodeNote:
     values: frozenset[bytes]
     lines: Mapping[bytes, bytes]
     kept: frozenset[bytes] | None = None
+    imported: frozenset[bytes] | None = None
 
 
 @attrs.frozen
@@ -124,6 +128,7 @@ class CodeComparison:
         gone: how many functions the note has, of which nothing is there now, changed or not.
         gone_values: the same of plain values.
         left_out: values that functions name and that cannot be compared, in the same form.
+        imported: modules that functions import and whose source is another one, each with the line that imports it.
     """
 
     compared: int
@@ -133,6 +138,7 @@ class CodeComparison:
     gone: int
     gone_values: int = 0
     left_out: list[str] = attrs.field(factory=list)
+    imported: list[str] = attrs.field(factory=list)
 
 
 def code_note(simulation: Any) -> dict[str, Any]:
@@ -142,13 +148,15 @@ def code_note(simulation: Any) -> dict[str, Any]:
         found = [(one.is_value, _digest(one)) for one in named]
         lines = b"".join(key + bytes((len(digests) // LINE_BYTES,)) + digests for key, digests in _lines_of(named))
         kept = {_digest(one) for one in _kept(simulation)}
+        imported = {_digest(one) for one in _imported(named)}
     except Exception:  # noqa: BLE001 - whatever a module's objects raise when they are looked at: it stops no recording
         return {}
     definitions = {digest for is_value, digest in found if not is_value}
     values = {digest for is_value, digest in found if is_value}
-    if not definitions or len(definitions) + len(values) + len(kept) > DEFINITIONS_MAX:
+    if not definitions or len(definitions) + len(values) + len(kept) + len(imported) > DEFINITIONS_MAX:
         return {}
     known = {"python": _python(), "definitions": _joined(definitions), "values": _joined(values), "kept": _joined(kept)}
+    known["imported"] = _joined(imported)
     return {KEY: {**known, "lines": lines} if len(lines) <= LINES_BYTES_MAX else known}
 
 
@@ -158,10 +166,8 @@ def decode_code_note(plain: Any) -> CodeNote | None:
         case {"python": str(python), "definitions": bytes(definitions), "values": bytes(values)} if not (
             len(definitions) % DIGEST_BYTES or len(values) % DIGEST_BYTES
         ):
-            lines, kept = plain.get("lines"), plain.get("kept")
-            is_kept = type(kept) is bytes and not len(kept) % DIGEST_BYTES
-            found = _parted(kept) if is_kept else None
-            return CodeNote(python, _parted(definitions), _parted(values), _parted_lines(lines), found)
+            later = (_parted_if_any(plain.get(name)) for name in ("kept", "imported"))
+            return CodeNote(python, _parted(definitions), _parted(values), _parted_lines(plain.get("lines")), *later)
     return None
 
 
@@ -178,6 +184,9 @@ def compare_code(note: CodeNote, simulation: Any) -> CodeComparison | None:
     functions = [one.content for one in named if not one.is_value]
     left_out = list(dict.fromkeys(_left_out(simulation, functions, is_kept=note.kept is not None)))
     other_values = [one for digest, one in values.items() if digest not in note.values]
+    imported = {_digest(one): f"{one.name} (imported at {one.path})" for one in _imported(named)}
+    if note.imported is None:
+        left_out += imported.values()
     other_kept = [one for digest, one in kept.items() if digest not in (note.kept or ())]
     return CodeComparison(
         compared=sum(not one.is_value for one in named),
@@ -190,6 +199,9 @@ def compare_code(note: CodeNote, simulation: Any) -> CodeComparison | None:
             0, len(note.definitions - code.keys()) - len(new)
         ),  # Of what has changed, the digest of before is gone, too.
         left_out=left_out,
+        imported=[
+            text for digest, text in imported.items() if note.imported is not None and digest not in note.imported
+        ],
     )
 
 
@@ -261,6 +273,10 @@ def _parted(joined: bytes) -> frozenset[bytes]:
     return frozenset(joined[start : start + DIGEST_BYTES] for start in range(0, len(joined), DIGEST_BYTES))
 
 
+def _parted_if_any(joined: Any) -> frozenset[bytes] | None:
+    return _parted(joined) if type(joined) is bytes and not len(joined) % DIGEST_BYTES else None
+
+
 def _python() -> str:
     return f"{sys.implementation.name} {'.'.join(map(str, sys.version_info[:3]))} -O{sys.flags.optimize}"
 
@@ -308,6 +324,13 @@ def definitions_at(place: Place, value: Any) -> Iterator[Definition]:
 
 def _definitions(simulation: Any) -> Iterator[Definition]:
     return (one for place in places_of(simulation) for one in definitions_at(place, place.value()))
+
+
+def _imported(named: Iterable[Definition]) -> Iterator[Definition]:
+    """The modules that functions import, each with the text of its code, and in place of the path the line that imports it."""
+    found = imported_sources(one.content for one in named if not one.is_value)
+    for name, (text, place) in found.items():
+        yield Definition(name, "", f"{_IMPORTED}{text}", place)
 
 
 def _kept(simulation: Any) -> Iterator[Definition]:

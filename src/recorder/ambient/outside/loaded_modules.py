@@ -1,16 +1,27 @@
-"""The packages that a process has loaded: one that is missing where the run is replayed may have an effect."""
+"""The packages that a process has loaded: one that is missing where the run is replayed may have an effect.
+
+And the source of the user's modules that functions import: a process may not have loaded them when a recording begins.
+"""
 
 from __future__ import annotations
 
 import ast
+import dis
 import importlib.util
 import sys
+import sysconfig
+import types
+from collections.abc import Iterable, Iterator
+from importlib.machinery import PathFinder
 from pathlib import Path
 
+from recorder.ambient.outside.code_text import code_text
 from recorder.ambient.roots import content_of, is_users
 
 MODULES_MAX = 64  # In a note.
 _OURS = {"sim", "recorder", "replayer"}
+_IMPORTED_MAX = 100
+_SOURCE_BYTES_MAX = 1 << 20
 
 
 def loaded_modules() -> list[str]:
@@ -70,3 +81,85 @@ def _is_found(name: str) -> bool:
         return importlib.util.find_spec(name) is not None
     except (ImportError, ValueError):
         return False
+
+
+def imported_sources(functions: Iterable[types.FunctionType]) -> dict[str, tuple[str, str]]:
+    """The user's modules that functions import while they run, and what those import: the code of each, and the place.
+
+    They are read and compiled, not imported: whether a process has loaded them makes no difference.
+    """
+    waiting = [
+        (name, f"{Path(one.__code__.co_filename).name}:{line}")
+        for one in functions
+        for name, line in _imports_of(one.__code__, str(one.__globals__.get("__package__") or ""))
+    ]
+    found: dict[str, tuple[str, str]] = {}
+    seen = set[str]()
+    for name, place in waiting:  # It grows by what these import.
+        path = None if name in seen else _own_source(name)
+        seen.add(name)
+        code = None if path is None or len(found) >= _IMPORTED_MAX else _compiled(path)
+        if path is None or code is None:
+            continue
+        found[name] = code_text(code), place
+        package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+        waiting += [(inner, f"{path.name}:{line}") for inner, line in _imports_of(code, package)]
+    return found
+
+
+def _imports_of(code: types.CodeType, package: str) -> Iterator[tuple[str, int]]:
+    """The full names of what code imports, of those in it as well; and of what may be modules of a package."""
+    before: list[object] = [0, None]
+    line = code.co_firstlineno
+    for one in dis.get_instructions(code):
+        line = one.starts_line if type(one.starts_line) is int else getattr(one, "line_number", None) or line
+        if one.opname == "IMPORT_NAME":
+            level, names = before[-2:]
+            outer = package.split(".")[: len(package.split(".")) - level + 1] if type(level) is int and level else []
+            full = ".".join([*outer, *filter(None, [str(one.argval)])])
+            yield full, line
+            for name in names if isinstance(names, tuple) else ():
+                yield f"{full}.{name}", line
+        before = [*before[-1:], one.argval]
+    for inner in code.co_consts:
+        if isinstance(inner, types.CodeType):
+            yield from _imports_of(inner, package)
+
+
+def _own_source(name: str) -> Path | None:
+    """The file of a module of the user's; None for any other, and if it is not found."""
+    if name.partition(".")[0] in sys.stdlib_module_names or name.partition(".")[0] in _OURS:
+        return None
+    parts, folders = name.split("."), None
+    for number in range(1, len(parts) + 1):
+        try:
+            spec = PathFinder.find_spec(".".join(parts[:number]), folders)
+        except (ImportError, ValueError):
+            return None
+        if spec is None:
+            return None
+        folders = spec.submodule_search_locations
+    if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
+        return None
+    paths = sysconfig.get_paths()
+    others = tuple(f"{paths[kind]}/" for kind in ("stdlib", "platstdlib", "purelib", "platlib"))
+    return None if spec.origin.startswith(others) or "/site-packages/" in spec.origin else Path(spec.origin)
+
+
+def _compiled(path: Path) -> types.CodeType | None:
+    """The code of a module, without docstrings; None if it cannot be compiled."""
+    try:
+        source = path.read_bytes()
+        if len(source) > _SOURCE_BYTES_MAX:
+            return None
+        tree = ast.parse(source)
+        for node in ast.walk(tree):
+            match node:
+                case (
+                    ast.Module(body=[ast.Expr(ast.Constant(str())) as text, *_] as body)
+                    | ast.ClassDef(body=[ast.Expr(ast.Constant(str())) as text, *_] as body)
+                ):
+                    body[0] = ast.copy_location(ast.Pass(), text)
+        return compile(tree, str(path), "exec", dont_inherit=True)
+    except (OSError, SyntaxError, ValueError, RecursionError):
+        return None
