@@ -15,6 +15,7 @@ from recorder.ambient.outside.loaded_modules import missing_imports
 from recorder.ambient.outside.outside_note import OutsideNote
 from recorder.ambient.outside.outside_read import (
     ABSENT,
+    ARGUMENTS,
     ATTRIBUTES,
     CHANGED,
     CLOCK,
@@ -236,6 +237,8 @@ def _compared(kind: str, name: str, noted: tuple[str | None] | None, present: st
         return NOT_COMPARED, "not compared: it could not be read then or now"
     if recorded == present and kind == ATTRIBUTES and present != ABSENT:
         return NOT_COMPARED, "kind and size as when the recording began; its times and rights are not compared"
+    if recorded == present and kind == ARGUMENTS:
+        return NOT_COMPARED, "as when the recording began; the name of the program, sys.argv[0], is not compared"
     if recorded == present:
         return EQUAL, f"{_extent(kind, present)}as when the recording began"
     return DIFFERS, _difference(kind, name, recorded, present)
@@ -257,6 +260,8 @@ def _difference(kind: str, name: str, recorded: str, present: str) -> str:
             if present == UNSET
             else "another value than when the recording began"
         )
+    if kind == ARGUMENTS:
+        return "other arguments than when the recording began"
     if name in _TOLD_BY and _TOLD_BY[name] == WORKING_DIRECTORY:
         return "another one than when the recording began"
     if kind == IMPORT:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from recorder.ambient.outside.outside_read import ATTRIBUTES, IDENTITY, OutsideRead
+from recorder.ambient.outside.outside_read import ARGUMENTS, ATTRIBUTES, IDENTITY, OutsideRead
 from recorder.environment import describe_environment
 from replayer.desync.finding import HIDDEN_FROM_RUN, HIDDEN_STATE, NOT_DETERMINISTIC, RESTORE, STACK_DEPTH, TestedCause
 from replayer.desync.outside_comparison import (
@@ -290,7 +290,8 @@ def _environment(tape: Tape, reads: list[OutsideRead] | None) -> list[TestedCaus
     parts += [f"compared and equal: {', '.join(equal)}"] if equal else []
     left_out = [_left_out_text(read) for read in compared if read.result in (NOT_COMPARED, NOT_NOTED, LATER)]
     left_out.append("files, clocks, other variables" if reads is None else "what other steps read")
-    left_out.insert(-1, "the arguments of the program (sys.argv)")
+    if not any(read.kind == ARGUMENTS for read in compared):
+        left_out.insert(-1, "the arguments of the program (sys.argv)")
     parts.append(f"not compared: {', '.join(left_out)}")
     rest = "; ".join(map(plain_text, parts))
     if found and not (untested or unread):
@@ -300,5 +301,5 @@ def _environment(tape: Tape, reads: list[OutsideRead] | None) -> list[TestedCaus
 
 def _left_out_text(read: ReadComparison) -> str:
     """A read that was not compared; of a file that was changed later, and of a file's attributes, what is known, too."""
-    found = f": {read.found}" if read.kind == ATTRIBUTES or read.result == LATER else ""
+    found = f": {read.found}" if read.kind in (ARGUMENTS, ATTRIBUTES) or read.result == LATER else ""
     return f"{read.name} (read at {read.place}{found})"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import stat
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ IMPORT = "import"  # Of a module that was not loaded: found, or absent.
 ZONE, LOCALE, THREADS, TEXT_HASH = "time zone", "locale", "threads", "hash of text"
 CLOCK, ENTROPY, GENERATOR, IDENTITY, CONTACT = "clock", "entropy", "generator", "identity", "contact"
 NUMBER = "number of a thread"
+ARGUMENTS = "arguments"  # Of the program, without its own name.
 KINDS = frozenset(
     (
         FILE,
@@ -34,6 +36,7 @@ KINDS = frozenset(
         IDENTITY,
         CONTACT,
         NUMBER,
+        ARGUMENTS,
     )
 )
 
@@ -158,6 +161,11 @@ def module_fact(name: str) -> str | None:
 def variable_fact(value: str | None) -> str:
     """A digest of the value of an environment variable: the value itself may be a secret."""
     return UNSET if value is None else _digest(value.encode("utf-8", "surrogateescape"))
+
+
+def arguments_fact(arguments: Iterable[str]) -> str:
+    """A digest of the arguments of a program after its name: one of them may be a secret."""
+    return _digest(_joined([one.replace("\0", "") for one in arguments]))
 
 
 def _joined(names: list[str]) -> bytes:

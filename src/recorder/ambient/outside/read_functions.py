@@ -32,6 +32,7 @@ from recorder.ambient.outside.outside_read import (
     THREADS,
     ZONE,
     OutsideRead,
+    arguments_fact,
     attributes_fact,
 )
 from recorder.ambient.outside.process_facts import locale_name, time_zone
@@ -84,6 +85,46 @@ def read_functions(called: Called) -> dict[int, tuple[Any, Any]]:
         substitutes[id(kind)] = kind, _dated(kind, called)
     substitutes[id(builtins.hash)] = builtins.hash, _hashing(called)
     return substitutes
+
+
+def _reading(name: str) -> Any:
+    """A method of a list that says so first."""
+    method = getattr(list, name)
+
+    def reading(arguments: _Arguments, *values: Any) -> Any:
+        arguments.read()
+        return method(arguments, *values)
+
+    return reading
+
+
+class _Arguments(list[str]):
+    """The arguments of the program, which say when they are read."""
+
+    read: Callable[[], None]
+
+    __getitem__, __iter__, __len__ = _reading("__getitem__"), _reading("__iter__"), _reading("__len__")
+    __contains__, __eq__, __add__ = _reading("__contains__"), _reading("__eq__"), _reading("__add__")
+    index, count, copy, pop = _reading("index"), _reading("count"), _reading("copy"), _reading("pop")
+    __reversed__ = _reading("__reversed__")
+    __hash__ = None
+
+
+def watch_arguments(note: Callable[[str], None]) -> Callable[[], None]:
+    """Put arguments that call note with their digest when they are read into sys.argv. Return what ends that."""
+    original = sys.argv
+    fact = arguments_fact(map(str, original[1:]))
+    substitute = _Arguments(original)
+    substitute.read = lambda: note(fact)
+    sys.argv = substitute
+
+    def restore() -> None:
+        if sys.argv is substitute:
+            substitute.read = lambda: None
+            original[:] = substitute
+            sys.argv = original
+
+    return restore
 
 
 def watch_pools(called: Called) -> Callable[[], None]:

@@ -21,6 +21,7 @@ import attrs
 import recorder.processes.isolated_fork
 import recorder.processes.seeds.unseeded
 from recorder.ambient.outside.outside_read import (
+    ARGUMENTS,
     ATTRIBUTES,
     CHANGED,
     CLOCK,
@@ -40,7 +41,7 @@ from recorder.ambient.outside.outside_read import (
     variable_fact,
 )
 from recorder.ambient.outside.own_code import is_librarys, only_waits
-from recorder.ambient.outside.read_functions import Call, read_functions, watch_pools
+from recorder.ambient.outside.read_functions import Call, read_functions, watch_arguments, watch_pools
 from recorder.processes.seeds.unseeded import RESEEDED, SHARED_SEED, UNSEEDED, replace_seeding, shared_seed
 
 _Key = tuple[str, str, str, int]  # Of a read: kind, name, file and line.
@@ -58,6 +59,7 @@ _SHOWN = {
     "random.getrandbits": "a seed from the system",  # What NumPy's default_rng() draws.
     "random.__init__": UNSEEDED,
 }
+_NAMED = {FILE, FOLDER, ATTRIBUTES, CHANGED, VARIABLE, ARGUMENTS}  # Not by the function of a library that reads them.
 _RANDOM_DEVICES = ("/dev/urandom", "/dev/random")
 _LIBRARY = f"{os.path.dirname(os.__file__)}/"  # noqa: PTH120
 _NOT_READS = ("linecache.py", "traceback.py")  # They show source lines, for example in a warning.
@@ -96,6 +98,7 @@ class ReadWatch:
         """Note reads while the context is open. functions: replace functions too, which compiled code may not bear."""
         _install()
         restore_variables = self._watch_variables()
+        restore_arguments = watch_arguments(self._note_arguments)
         restore_seeding = replace_seeding(self._note_unseeded, self._forget_unseeded)
         substitutes = read_functions(self._called) if functions else {}
         substitutes[id(SHARED_SEED)] = SHARED_SEED, shared_seed(lambda: self._note_entropy(RESEEDED))
@@ -110,6 +113,7 @@ class ReadWatch:
                 holder[name] = original
             if restore_pools is not None:
                 restore_pools()
+            restore_arguments()
             restore_variables()
             restore_seeding()
 
@@ -123,7 +127,7 @@ class ReadWatch:
             if caller is None:
                 return None
             function, path, line = caller
-            shown = name if kind in {FILE, FOLDER, ATTRIBUTES, CHANGED, VARIABLE} or function is None else function
+            shown = name if kind in _NAMED or function is None else function
             key = kind, shown[:NAME_CHARS_MAX], path, line
             known = self._reads.get(key)
             if known is not None:
@@ -135,6 +139,9 @@ class ReadWatch:
             return key
         finally:
             self._busy.is_busy = False
+
+    def _note_arguments(self, fact: str) -> None:
+        self.note(ARGUMENTS, "sys.argv", lambda: fact)
 
     def _note_entropy(self, name: str) -> _Key | None:
         return self.note(ENTROPY, name, lambda: None)

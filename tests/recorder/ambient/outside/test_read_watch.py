@@ -11,6 +11,7 @@ import inspect
 import os
 import queue
 import random
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -259,6 +260,54 @@ def test_asking_for_the_settings_of_the_process_changes_nothing(monkeypatch: pyt
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     time.tzset()
     assert process_facts()["time_zone"] == "JST/JST UTC+9"
+
+
+ARGUMENTS = """
+import argparse
+import sys
+
+
+def ask():
+    return [sys.argv[1:], "--rough" in sys.argv, list(sys.argv), len(sys.argv), parsed().seed, sys.argv == []]
+
+
+def parsed():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seed", default=3)
+    return parser.parse_args()
+
+
+def unread():
+    return sys.version
+"""
+
+
+def test_the_arguments_of_the_program_are_noted_where_they_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a digest of those after its name, which may hold a secret; a step that reads none of them has none on its tape."""
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["play.py", "--seed=s3cret"])
+    (tmp_path / "read_arguments.py").write_text(ARGUMENTS)
+    module = importlib.import_module("read_arguments")
+
+    def watched() -> dict[str, Any]:
+        watch = ReadWatch(lambda path: path.endswith("read_arguments.py"))
+        with watch.watching():
+            module.unread()
+            before = list(watch.reads)
+            answers = module.ask()
+            sys.argv.append("--more")
+        reads = [[read.kind, read.name, read.line, read.fact] for read in watch.reads]
+        return {"before": before, "answers": answers, "reads": reads, "after": [type(sys.argv).__name__, sys.argv]}
+
+    found = in_a_copy(watched)
+    assert found["before"] == []
+    assert found["answers"] == [["--seed=s3cret"], False, ["play.py", "--seed=s3cret"], 2, "s3cret", False]
+    fact = digest(b"--seed=s3cret")
+    own = [read for read in found["reads"] if read[0] == "arguments"]
+    assert own == [["arguments", "sys.argv", line, fact] for line in (7, 11, 13)]
+    assert found["after"] == ["list", ["play.py", "--seed=s3cret", "--more"]]
 
 
 OPTIONAL = """
