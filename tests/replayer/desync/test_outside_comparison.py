@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from recorder.ambient.outside.outside_note import NotedFact, OutsideNote
-from recorder.ambient.outside.outside_read import VARIABLE, OutsideRead, variable_fact
+from recorder.ambient.outside.outside_read import VARIABLE, OutsideRead, content_fact, variable_fact
 from recorder.ambient.outside.process_facts import process_facts
 from replayer.desync.outside_comparison import (
     DIFFERS,
@@ -297,3 +297,28 @@ def test_a_step_that_asks_for_the_working_directory_is_compared_by_it() -> None:
     assert same.result == "equal"
     (other,) = compare_reads(OutsideNote(process_facts() | {"working_directory": "00"}), asked)
     assert (other.result, other.found) == (DIFFERS, "another one than when the recording began")
+
+
+@pytest.mark.parametrize(
+    ("content", "result", "found"),
+    [
+        ("hello, all", DIFFERS, "other content than when the recording began"),
+        ("hell", DIFFERS, "other content than when the recording began"),
+        ("", DIFFERS, "other content than when the recording began"),
+        ("hullo", DIFFERS, "other content than when the recording began"),
+        ("hello", EQUAL, "as when the recording began"),
+        (None, DIFFERS, "not found now, there when the recording began"),
+    ],
+)
+def test_a_file_is_compared_by_what_is_in_it(tmp_path: Path, content: str | None, result: str, found: str) -> None:
+    """Edited, truncated, emptied, or replaced by one of the same size and time; written again as it was; and removed."""
+    path = tmp_path / "menu.txt"
+    path.write_text("hello")
+    times = path.stat().st_atime_ns, path.stat().st_mtime_ns
+    note = OutsideNote(None, 1, (NotedFact("file", str(path), "game.py:7", content_fact(str(path))),))
+    path.unlink()
+    if content is not None:
+        path.write_text(content)
+        os.utime(path, ns=times)
+    (compared,) = compare_reads(note, [OutsideRead("file", str(path), "game.py", 7, content_fact(str(path)))])
+    assert (compared.result, compared.found) == (result, found)
