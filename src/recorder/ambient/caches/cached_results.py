@@ -18,7 +18,7 @@ import numpy as np
 from recorder.ambient.value_kinds import kind_of
 
 RESULTS_MAX = 2_000  # Of one cache; those of a larger one are not known.
-COPIED_BYTES_MAX = 1 << 20  # Of the copies of one cache's results: each walk of the surroundings makes them anew.
+COPIED_BYTES_MAX = 1 << 20  # Of the copies of one cache's results: each walk of the surroundings makes them again.
 _ITEM_BYTES = 32  # That an item of a list or a dict counts for.
 _DEPTH_MAX = 20  # Of what holds itself, no copy ends.
 _BUILT_IN_KEYS = frozenset((bool, int, float, complex, str, bytes, type(None)))

@@ -35,8 +35,7 @@ DEFINITIONS_MAX = 1000  # In a note: META is repeated in each file of a tape.
 LINES_BYTES_MAX = 1 << 14  # Of the lines of all functions: of a game of 3,000 lines, some 6,000 bytes.
 _NAME_BYTES = 4
 _MEMBER_NAMES = "_member_names_"  # Of an enumeration, in their order.
-_IMPORTED = "imported "  # In front of the text of a module.
-_KEPT = "kept "  # In front of the text of what a function keeps.
+_IMPORTED, _KEPT = "imported ", "kept "  # In front of the text of a module, and of what a function keeps.
 _MODULES_MAX = 100
 _WRAPPING = ("gymnasium.", "pettingzoo.")
 _WRAPPED = ("env", "aec_env")  # What a wrapper calls the environment inside.
@@ -185,8 +184,8 @@ def compare_code(note: CodeNote, simulation: Any) -> CodeComparison | None:
     left_out = list(dict.fromkeys(_left_out(simulation, functions, is_kept=note.kept is not None)))
     other_values = [one for digest, one in values.items() if digest not in note.values]
     imported = {_digest(one): f"{one.name} (imported at {one.path})" for one in _imported(named)}
-    if note.imported is None:
-        left_out += imported.values()
+    noted_imports = imported.keys() if note.imported is None else note.imported
+    left_out += imported.values() if note.imported is None else ()
     other_kept = [one for digest, one in kept.items() if digest not in (note.kept or ())]
     return CodeComparison(
         compared=sum(not one.is_value for one in named),
@@ -195,13 +194,10 @@ def compare_code(note: CodeNote, simulation: Any) -> CodeComparison | None:
         values=list(dict.fromkeys([*_shown_values(other_values), *map(shown, other_kept)])),
         gone_values=max(0, len(note.values - values.keys()) - len(other_values))
         + max(0, len((note.kept or frozenset()) - kept.keys()) - len(other_kept)),
-        gone=max(
-            0, len(note.definitions - code.keys()) - len(new)
-        ),  # Of what has changed, the digest of before is gone, too.
+        # Of what has changed, the digest of before is gone, too.
+        gone=max(0, len(note.definitions - code.keys()) - len(new)),
         left_out=left_out,
-        imported=[
-            text for digest, text in imported.items() if note.imported is not None and digest not in note.imported
-        ],
+        imported=[text for digest, text in imported.items() if digest not in noted_imports],
     )
 
 
@@ -363,11 +359,8 @@ def _is_environment(value: Any) -> bool:
 
 
 def _counts(name: str) -> bool:
-    return (
-        name.partition(".")[0] not in _LIBRARY
-        and isinstance(sys.modules.get(name), types.ModuleType)
-        and is_users(name)
-    )
+    is_loaded = isinstance(sys.modules.get(name), types.ModuleType)
+    return is_loaded and name.partition(".")[0] not in _LIBRARY and is_users(name)
 
 
 def _module_name(value: Any) -> str:
@@ -382,12 +375,11 @@ def _is_special(name: str) -> bool:
 
 
 def _members_of_enum(place: Place, members: dict[str, Any]) -> Iterator[Definition]:
+    of_class = place.name.removesuffix(place.key)
     for name, member in members.items():
         text = value_text((content_of(member) or {}).get("_value_"))
         if text is not None:
-            yield Definition(
-                f"{place.name.removesuffix(place.key)}{name}", place.file, text, place.path, is_constant=True
-            )
+            yield Definition(f"{of_class}{name}", place.file, text, place.path, is_constant=True)
 
 
 def shown(one: Definition, edited: int | None = None) -> str:
