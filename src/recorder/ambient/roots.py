@@ -16,11 +16,15 @@ from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
 from sim.kernel.class_names import module_of
+from sim.kernel.simulation import subject_of
 
 MODULES_MAX = 200  # A program has fewer of its own; walking more would take too long.
 
 _EXCLUDED = {"sim", "recorder", "replayer", "numpy", "numba", "pytest", "_pytest"}
 _WORLDS = ("sim.worlds.", "sim.scenario.")  # Part of the library, but checked like user code.
+_WRAPPING = ("gymnasium.", "pettingzoo.")
+_WRAPPED = ("env", "aec_env")  # What a wrapper calls the environment inside.
+_WRAPPERS_MAX = 100
 CACHE_TYPE: type[Any] = type(functools.lru_cache(lambda: None))
 
 
@@ -228,3 +232,23 @@ def _parts_of(factory: Any) -> Iterator[Any]:
         if wrapped is not None and not isinstance(factory, type):
             yield from _parts_of(wrapped)
         yield factory
+
+
+def objects_of(simulation: Any) -> list[Any]:
+    """The user's object; of an environment, all wrappers from the outermost one, and what they wrap."""
+    subject = subject_of(simulation)
+    if not _is_environment(subject):
+        return [subject]
+    found = {id(one): one for one in (subject, subject.unwrapped)}
+    inner: Any = subject
+    for _ in range(_WRAPPERS_MAX):  # What is wrapped may lead back to itself.
+        held = (content_of(inner) or {}) if _is_environment(inner) else {}
+        inner = next((held[name] for name in _WRAPPED if name in held), None)
+        if inner is None:
+            break
+        found[id(inner)] = inner
+    return list(found.values())
+
+
+def _is_environment(value: Any) -> bool:
+    return any(kind.__module__.startswith(_WRAPPING) for kind in type(value).__mro__)

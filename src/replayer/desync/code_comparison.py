@@ -87,7 +87,7 @@ def _told(found: dict[str, Any], outside: OutsideNote, *, is_known: bool) -> Tes
     if is_changed:
         return TestedCause(CODE, "; ".join([*texts, _NOT_TESTED]), suspicious=None)
     if not is_known:
-        text = f"{texts[0]}; whether any was replaced while the run was recorded is not known"
+        text = f"{texts[0]}; whether any was replaced while the run was recorded is not known{left_out}"
         return TestedCause(CODE, text, suspicious=None)
     # The watch of a recording looks at functions and constants again, and not at values, which steps may change.
     when = "when the recording began" + (", and the functions at its keyframes" if count else " and at its keyframes")

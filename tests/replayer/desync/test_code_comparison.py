@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import subprocess
 import sys
 import types
 from collections.abc import Callable, Iterator
@@ -854,3 +855,39 @@ def test_a_value_that_a_program_set_before_the_recording_is_told_as_removed(load
     found = said_of_code(tmp_path / "run.tape", module.Shop)
     assert found.suspicious is None
     assert "removed since the recording: 1 value, of which the tape has no names" in found.found
+
+
+def test_functions_of_a_library_are_not_said_to_be_left_out(load_shop: Load) -> None:
+    """One that numba has compiled is compared as a function; one that NumPy defines is a matter of its version."""
+    needs("numba")
+    text = SHOP.replace(
+        "class Shop:",
+        "import numba\nfrom numpy import exp\n\n@numba.njit\ndef more(x):\n    return x + 1\n\n\nclass Shop:",
+        1,
+    )
+    text = text.replace("self.days += 1", "self.days += more(int(exp(0.0)))")
+    found = compare_code(note_of(load_shop(text).Shop()), load_shop(text).Shop())
+    assert found is not None
+    assert (found.different, found.values, found.left_out) == ([], [], [])
+
+
+def test_what_a_file_defines_as_a_program_was_not_removed(tmp_path: Path) -> None:
+    """Values of the block that runs as a program are not there in a replay, which imports the file."""
+    program = (
+        SHOP
+        + """
+
+if __name__ == "__main__":
+    import recorder
+    DAYS, path = 5, "run.tape"
+    with recorder.record(Shop(), path, trial_ms=0, quiet=True) as shop:
+        for day in range(DAYS):
+            shop.step()
+"""
+    )
+    (tmp_path / "kiosk.py").write_text(program)
+    subprocess.run([sys.executable, "kiosk.py"], cwd=tmp_path, check=True)
+    code = "import kiosk, sys; from replayer.desync.code_comparison import compared_code; from replayer.tape.tape import Tape; print(compared_code(Tape('run.tape'), kiosk.Shop).found)"
+    told = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+    assert told.startswith("compared and equal: ")
+    assert "removed" not in told

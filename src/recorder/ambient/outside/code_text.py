@@ -87,6 +87,25 @@ def function_line(path: str, name: str) -> int | None:
     return next((node.lineno for node in body if isinstance(node, kinds) and node.name == key), None)
 
 
+def names_of_a_program(path: str) -> set[str]:
+    """The names that a file gives a value only where it runs as a program, in ``if __name__ == "__main__":``."""
+    body, _ = _body_of(path, "")
+    blocks = [node for node in body if isinstance(node, ast.If) and "__name__" in _names_in(node.test)]
+    return set().union(*map(_stored_in, blocks)) - set().union(
+        *(_stored_in(node) for node in body if node not in blocks)
+    )
+
+
+def _names_in(node: ast.AST) -> set[str]:
+    return {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+
+
+def _stored_in(node: ast.AST) -> set[str]:
+    names = [one for one in ast.walk(node) if isinstance(one, ast.Name)]
+    defined = [one.name for one in ast.walk(node) if isinstance(one, ast.FunctionDef | ast.ClassDef)]
+    return {one.id for one in names if isinstance(one.ctx, ast.Store)} | set(defined)
+
+
 def _body_of(path: str, name: str) -> tuple[list[ast.stmt], str]:
     """The statements of the module or class that has a qualified name, and the last part of it; none if it is not found."""
     *classes, key = name.split(".")

@@ -19,14 +19,14 @@ from typing import Any
 import attrs
 import xxhash
 
-from recorder.ambient.outside.code_text import assignment_line, function_line, function_text, is_constant, value_text
+from recorder.ambient.outside import code_text
+from recorder.ambient.outside.code_text import function_text, is_constant, value_text
 from recorder.ambient.outside.line_digests import LINE_BYTES, first_edited_line, line_digests
 from recorder.ambient.outside.loaded_modules import imported_sources
 from recorder.ambient.outside.reached_functions import is_left_out, kept_text, names_in_code, reached_functions
-from recorder.ambient.roots import content_of, is_users
+from recorder.ambient.roots import content_of, is_users, objects_of
 from sim.enum_members import is_enums
 from sim.kernel.class_names import module_of
-from sim.kernel.simulation import subject_of
 from sim.replaced_code import own_code
 
 KEY = "code"  # In the note on the outside world.
@@ -37,9 +37,6 @@ _NAME_BYTES = 4
 _MEMBER_NAMES = "_member_names_"  # Of an enumeration, in their order.
 _IMPORTED, _KEPT = "imported ", "kept "  # In front of the text of a module, and of what a function keeps.
 _MODULES_MAX = 100
-_WRAPPING = ("gymnasium.", "pettingzoo.")
-_WRAPPED = ("env", "aec_env")  # What a wrapper calls the environment inside.
-_WRAPPERS_MAX = 100
 _LIBRARY = ("sim", "recorder", "replayer")  # Their version is in the environment.
 
 
@@ -220,7 +217,7 @@ def _left_out(simulation: Any, functions: list[types.FunctionType], *, is_kept: 
         if place.key not in named or _is_special(place.key) or value_text(value) is not None:
             continue
         is_left = is_left_out(value) and not (is_kept and kept_text(value, place.module))
-        line = assignment_line(place.path, place.name) if is_left else None
+        line = code_text.assignment_line(place.path, place.name) if is_left else None
         if line is not None or (is_left and id(value) not in found):  # Where it is made, not imported.
             found[id(value)] = f"{place.name} ({place.file}{'' if line is None else f':{line}'})"
     yield from found.values()
@@ -279,13 +276,18 @@ def _python() -> str:
 
 def places_of(simulation: Any) -> Iterator[Place]:
     """The names in the modules around the simulation's class, and in the classes that these define."""
-    kinds = [kind for one in _objects(simulation) for kind in type(one).__mro__]
+    kinds = [kind for one in objects_of(simulation) for kind in type(one).__mro__]
     waiting = [name for name in dict.fromkeys(map(module_of, kinds)) if _counts(name)]
     seen = set(waiting)
     for name in waiting:  # It grows by the modules that these use.
         module = sys.modules[name]
         content = dict(vars(module))
-        yield from _places_in(module, content, name, "", str(content.get("__file__") or name))
+        path = str(content.get("__file__") or name)
+        for only_here in (
+            code_text.names_of_a_program(path) if name == "__main__" else ()
+        ):  # A replay imports the module.
+            content.pop(only_here, None)
+        yield from _places_in(module, content, name, "", path)
         used = {_module_name(value) for value in content.values()}
         more = [one for one in sorted(used - seen) if _counts(one)]
         seen.update(more)
@@ -338,26 +340,6 @@ def _kept(simulation: Any) -> Iterator[Definition]:
             yield Definition(place.name, place.file, f"{_KEPT}{text}", place.path)
 
 
-def _objects(simulation: Any) -> list[Any]:
-    """The user's object; of an environment, all wrappers from the outermost one, and what they wrap."""
-    subject = subject_of(simulation)
-    if not _is_environment(subject):
-        return [subject]
-    found = {id(one): one for one in (subject, subject.unwrapped)}
-    inner: Any = subject
-    for _ in range(_WRAPPERS_MAX):  # What is wrapped may lead back to itself.
-        held = (content_of(inner) or {}) if _is_environment(inner) else {}
-        inner = next((held[name] for name in _WRAPPED if name in held), None)
-        if inner is None:
-            break
-        found[id(inner)] = inner
-    return list(found.values())
-
-
-def _is_environment(value: Any) -> bool:
-    return any(kind.__module__.startswith(_WRAPPING) for kind in type(value).__mro__)
-
-
 def _counts(name: str) -> bool:
     is_loaded = isinstance(sys.modules.get(name), types.ModuleType)
     return is_loaded and name.partition(".")[0] not in _LIBRARY and is_users(name)
@@ -391,7 +373,7 @@ def shown(one: Definition, edited: int | None = None) -> str:
         code = own_code(one.content)
         line = (edited or code.co_firstlineno) if Path(code.co_filename).name == one.file else None
     else:
-        line = assignment_line(one.path, one.name) or function_line(one.path, one.name)
+        line = code_text.assignment_line(one.path, one.name) or code_text.function_line(one.path, one.name)
     return f"{one.name} ({one.file}{'' if line is None else f':{line}'})"
 
 

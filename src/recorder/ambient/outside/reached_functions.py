@@ -9,8 +9,10 @@ import types
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import numpy as np
+
 from recorder.ambient.outside.code_text import is_constant, value_text
-from recorder.ambient.roots import content_of, kept_by_decorator
+from recorder.ambient.roots import content_of, is_users, kept_by_decorator
 
 _VISITED_MAX = 2000  # Values behind one name: what a decorator keeps is few, but may lead to a cache of results.
 _PARTIAL = (functools.partial, functools.partialmethod)
@@ -21,6 +23,7 @@ _PLAIN_MEMBERS = (
     types.MemberDescriptorType,
     types.MethodDescriptorType,
     types.WrapperDescriptorType,
+    np.ufunc,
 )
 _OF_FUNCTIONS = (types.FunctionType, types.MethodType, staticmethod, classmethod, property, functools.cached_property)
 
@@ -176,8 +179,11 @@ def is_left_out(value: Any) -> bool:
         return not all(map(callable, (*value.args, *value.keywords.values())))
     if hasattr(kind, "__get__") and not functions:
         return False  # Such as a field of a named tuple.
-    is_cache = kind.__module__ == "functools" and bool(functions)
-    return any(map(_keeps_values, functions)) if is_cache else True
+    # Of a cache, and of what a library has compiled, the function behind it is compared.
+    is_wrapper = kind.__module__ == "functools" or (
+        "__wrapped__" in (content_of(value) or {}) and not is_users(kind.__module__)
+    )
+    return any(map(_keeps_values, functions)) if is_wrapper and functions else True
 
 
 def names_in_code(functions: Iterable[types.FunctionType]) -> set[str]:
