@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import time
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 from recorder.ambient.ambient_diff import find_candidates
 from recorder.ambient.object_walk import take_ambient
 from recorder.ambient.roots import Roots
+from replayer import SyncTest
 from replayer.diagnose.hidden_state.naming_lines import lines_naming
 from replayer.diagnose.hidden_state.outside_sources import OutsideReads, OutsideSources
 from sim.kernel.simulation import as_simulation
@@ -98,3 +100,28 @@ def test_a_line_of_another_generator_does_not_name_that_of_the_module(tmp_path: 
     assert lines_naming("np.random", lines) == ("dice.py:2",)
     assert lines_naming("random", lines) == ("dice.py:4",)
     assert lines_naming("Dice.rng", lines) == ("dice.py:1",)
+
+
+class Rota:
+    """Goes round a list; load() makes the iterator again, at its place."""
+
+    def __init__(self) -> None:
+        self.day, self.who = 0, itertools.cycle(["ann", "ben", "cid"])
+
+    def step(self, inputs: Any) -> None:  # noqa: ARG002
+        self.day += 1
+        next(self.who)
+
+    def save(self) -> bytes:
+        return str(self.day).encode()
+
+    def load(self, saved: bytes) -> None:
+        self.day, names = int(saved), ["ann", "ben", "cid"]
+        self.who = itertools.cycle(names)
+        for _ in range(self.day % 3):
+            next(self.who)
+
+
+def test_what_an_iterator_keeps_for_itself_is_no_pair_of_names() -> None:
+    """It was "Rota.who and Rota.who"."""
+    assert [name for name in SyncTest(Rota, ticks=40).run().moves if " and " in name] == []
