@@ -26,10 +26,8 @@ Step = tuple[str, Any]  # From a holder to a value in it: attribute, item, globa
 Path = tuple[Step, ...]
 
 INSTANCE = "instance"
-OWN = (
-    "own",
-    "",
-)  # After the path of a container: of what it stores besides its items, as an object of a derived class does.
+# After the path of a container: of what it stores besides its items, as an object of a derived class does.
+OWN = ("own", "")
 MAXLEN = ("attribute", "maxlen")  # Of a deque: the last step of a path.
 RANDOM_PATH: Path = (("ambient", "random"),)
 NUMPY_RANDOM_PATH: Path = (("ambient", "np.random"),)

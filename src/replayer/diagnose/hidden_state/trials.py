@@ -25,6 +25,7 @@ from recorder.ambient.transplant import give_values, not_taken
 from recorder.exception_text import raised_text
 from replayer.desync.object_diff import are_equal
 from replayer.diagnose.hidden_state.naming_lines import Line, lines_naming, lines_that_run
+from replayer.diagnose.hidden_state.needed import needed_together
 from replayer.diagnose.hidden_state.outside_sources import OutsideReads, OutsideSources
 from replayer.diagnose.hidden_state.readers import changed_by_reading
 from replayer.diagnose.hidden_state.report import ENVIRONMENT, FRESH, READ, USED, Suspect
@@ -98,9 +99,8 @@ class Trials:
         self.makes_unequal = False  # True if a second instance did not start like the live one.
         self._lines: dict[Line, None] | None = None  # Those that a copy runs, while they are watched.
         self.is_watching = True  # False: nothing is kept for comparison, since that changes the run.
-        self._lets_go = (
-            False  # True: what a copy held is not kept while it steps, as it was not in the run that is compared.
-        )
+        # True: what a copy held is not kept while it steps, as it was not in the run that is compared.
+        self._lets_go = False
 
     def run(
         self, period: Period, way: str, put_back: Sequence[Candidate] = (), only: Sequence[str] | None = None
@@ -111,9 +111,8 @@ class Trials:
         """
         repeated = frozenset(path[0][1] for candidate in put_back for path in candidate.paths if path[0][0] == CALL)
         if repeated:
-            self._used = (
-                None  # It may keep what it has read, as in a generator that it made with a seed from the system.
-            )
+            # It may keep what it has read, as in a generator that it made with a seed from the system.
+            self._used = None
         variables = (period.reads.variables if only is None else only) if way == ENVIRONMENT else ()
         context = self._context.copy() if way == FRESH else contextvars.copy_context()
         if way == FRESH:
@@ -241,7 +240,7 @@ class Trials:
 
     @contextmanager
     def _own_caches(self, *, are_empty: bool = True) -> Iterator[None]:
-        """Let the context have caches of its own in place of those of the simulation's modules, which it may replace."""
+        """Put the caches of the simulation's modules back after the context, which may replace them. are_empty: replace all."""
         places = list(self._roots.caches())
         if are_empty:
             self._roots.empty_caches()
@@ -261,8 +260,8 @@ class Trials:
         """The candidates that make the copy diverge, the most likely first, and the names of those without effect.
 
         A candidate is proved if restoring it alone makes the hashes equal. If none does that, several are proved together
-        if restoring them does, and none of them can be left out. Where copies end in different ways, restoring it must
-        make them equal each time: once may be chance.
+        if restoring them does, and none of them can be left out; one of which that was not tried is a suspect. Where
+        copies end in different ways, restoring it must make them equal each time: once may be chance.
         """
         candidates = self._candidates(period, outcome)
         tried = candidates[:CANDIDATES_MAX]
@@ -270,16 +269,20 @@ class Trials:
         proved = {key for key, result in alone.items() if result.bad_count is None}
         together: list[Candidate] = []
         if len(candidates) > 1 and not proved and self.run(period, way, candidates).bad_count is None:
-            together = self._needed(period, way, candidates)
-            proved = set(map(id, together))
+            together, untried = needed_together(
+                candidates, CANDIDATES_MAX, lambda some: self.run(period, way, some).bad_count is None
+            )
+            proved = set(map(id, together)) - set(map(id, untried))
         if proved and self._varies(period, way, outcome):
             each_proved = [together] if together else [[one] for one in tried if id(one) in proved]
             kept = [ones for ones in each_proved if self._is_equal_each_time(period, way, ones)]
             proved &= {id(one) for ones in kept for one in ones}
+        put_in = set(map(id, together)) if proved else set()
         harmless = [
             candidate
-            for candidate in tried
-            if id(candidate) not in proved and (proved or _has_no_effect(candidate, alone[id(candidate)], outcome))
+            for candidate in (candidates if put_in else tried)
+            if id(candidate) not in proved | put_in
+            and (proved or _has_no_effect(candidate, alone[id(candidate)], outcome))
         ]
         left = [candidate for candidate in candidates if id(candidate) not in proved and candidate not in harmless]
         left.sort(key=lambda candidate: id(candidate) not in alone or not _got_further(alone[id(candidate)], outcome))
@@ -325,15 +328,6 @@ class Trials:
             if self.run(period, way).bad_count is None:
                 return TrialOutcome(0, unlike=frozenset((candidate.name,)))
         return self.run(period, way, [candidate])
-
-    def _needed(self, period: Period, way: str, candidates: Sequence[Candidate]) -> list[Candidate]:
-        """Candidates that make the hashes equal together; of the first CANDIDATES_MAX, none can be left out."""
-        needed = list(candidates)
-        for one in candidates[:CANDIDATES_MAX]:
-            rest = [other for other in needed if other is not one]
-            if rest and self.run(period, way, rest).bad_count is None:
-                needed = rest
-        return needed
 
     def _candidates(self, period: Period, outcome: TrialOutcome) -> list[Candidate]:
         candidates = find_candidates(period.ambient, outcome.ambient) if outcome.ambient is not None else []

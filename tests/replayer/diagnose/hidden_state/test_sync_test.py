@@ -17,6 +17,7 @@ import pytest
 from recorder import SimulationFailedError
 from replayer import SyncTest
 from replayer.diagnose.hidden_state.report import SyncReport, report_lines
+from replayer.diagnose.hidden_state.trials import CANDIDATES_MAX
 from replayer.playback.make_simulation import UnfitSimulationError
 from sim.adapters import adapt
 from sim.kernel.simulation import as_simulation, restore
@@ -334,6 +335,27 @@ def test_values_that_bring_back_the_state_only_together_are_told_as_such() -> No
     assert found.keys() == {"day", "tide"}
     assert all(one.proved and one.with_others for one in found.values())
     assert "; proved together with the others; named in " in str(found["day"])
+
+
+def test_of_many_values_only_the_needed_ones_are_proved_together() -> None:
+    """The others are left out as well where they are more than are tried one by one, at once."""
+
+    class Counters(leaky_worlds.One):
+        def __init__(self) -> None:
+            super().__init__()
+            self.day = self.tide = 0
+            vars(self).update({f"count_{number}": 0 for number in range(CANDIDATES_MAX + 10)})
+
+        def draw(self) -> int:
+            for name in vars(self).keys() - {"state", "day", "tide"}:
+                vars(self)[name] += 1
+            self.day, self.tide = self.day + 1, self.tide + 2
+            return self.day * 1000 + self.tide
+
+    report = SyncTest(Counters, ticks=20).run()
+
+    assert {one.name for one in report.suspects} == {"Counters.day", "Counters.tide"}
+    assert all(one.proved and one.with_others for one in report.suspects)
 
 
 def test_a_cause_that_is_not_visible_is_reported_as_such() -> None:
