@@ -11,6 +11,7 @@ import os
 import random
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -45,6 +46,10 @@ from recorder.ambient.outside.read_functions import Call, read_functions, watch_
 from recorder.processes.seeds.unseeded import RESEEDED, SHARED_SEED, UNSEEDED, replace_seeding, shared_seed
 
 _Key = tuple[str, str, str, int]  # Of a read: kind, name, file and line.
+_Before = tuple[int, int]  # The number of a file and the time at which it was written.
+STAMP_NS = 3_000_000_000  # Of some file systems, the times of two writes are no more than 2 s apart and equal.
+# As they are before they are replaced by ones that note the call.
+_stat, _now_ns = os.stat, time.time_ns
 READS_MAX = 200  # Different ones; a step that reads more has a loop over files.
 
 _CONTACTS = {
@@ -84,7 +89,8 @@ class ReadWatch:
         self._is_own = is_own
         self._reads: dict[_Key, OutsideRead] = {}
         self._busy = threading.local()
-        self._emptied: set[str] = set()  # Full paths: what is read there afterwards is the step's own.
+        # By full path, what it was before: what is read there afterwards is the step's own, unless that was refused.
+        self._emptied: dict[str, _Before | None] = {}
         self._unseeded: dict[int, tuple[Any, _Key | None]] = {}  # Generators, kept alive, with the read of each.
         self.is_full = False
 
@@ -168,8 +174,10 @@ class ReadWatch:
             path, mode, flags = arguments
             name = _path_text(path)
             if name is not None and _empties(flags):
-                self._emptied.add(os.path.abspath(name))  # noqa: PTH100 - links may lead elsewhere by then
-            elif name is not None and _reads(mode, flags) and os.path.abspath(name) not in self._emptied:  # noqa: PTH100
+                full = os.path.abspath(name)  # noqa: PTH100 - links may lead elsewhere by then
+                if not self._is_steps_own(full):
+                    self._emptied[full] = _as_it_was(full)
+            elif name is not None and _reads(mode, flags) and not self._is_steps_own(os.path.abspath(name)):  # noqa: PTH100
                 if name in _RANDOM_DEVICES:
                     self.note(ENTROPY, name, lambda: None)
                 elif name.startswith("/proc/"):
@@ -187,6 +195,10 @@ class ReadWatch:
             database = _path_text(arguments[0]) if event == "sqlite3.connect" else None
             if database is not None and os.path.isfile(database):  # noqa: PTH113
                 self.note(FILE, database, lambda: fact_of(FILE, database))
+
+    def _is_steps_own(self, path: str) -> bool:
+        """Return True if the step has emptied a file. The event comes before the file is opened, which may be refused."""
+        return path in self._emptied and (self._emptied[path] is None or self._emptied[path] != _stamp(path))
 
     def _note_import(self, module: str) -> None:
         """Note the import of a module of an installed package or of the user's, by a line of the user's code."""
@@ -326,6 +338,21 @@ def _reads(mode: Any, flags: Any) -> bool:
     if isinstance(mode, str):
         return "r" in mode or "+" in mode
     return isinstance(flags, int) and flags & os.O_ACCMODE != os.O_WRONLY and not flags & os.O_DIRECTORY
+
+
+def _stamp(path: str) -> _Before:
+    """What tells a file from one that was emptied since; zeros for none."""
+    try:
+        found = _stat(path)
+    except (OSError, ValueError):
+        return 0, 0
+    return found.st_ino, found.st_mtime_ns
+
+
+def _as_it_was(path: str) -> _Before | None:
+    """The stamp of a file that is about to be emptied; None if that may not change it: it was written only just before."""
+    stamp = _stamp(path)
+    return stamp if abs(_now_ns() - stamp[1]) > STAMP_NS else None
 
 
 def _empties(flags: Any) -> bool:

@@ -233,6 +233,14 @@ def test_what_a_step_has_written_itself_is_no_read_from_outside() -> None:
     assert [(kind, name) for kind, name, _ in reads_of(own)] == [("file", "config.json")]
 
 
+def test_a_file_that_could_not_be_opened_for_writing_is_not_the_steps_own() -> None:
+    """The audit event comes before the file is opened: what is read there afterwards was there before."""
+    os.utime("config.json", (1e9, 1e9))
+    refused = "try: open('config.json/', 'w')\nexcept OSError: pass\nPath('config.json').read_text()"
+    assert [(kind, name) for kind, name, _ in reads_of(refused)] == [("file", "config.json")]
+    assert reads_of("Path('config.json').write_text('a'); Path('config.json').read_text()") == []
+
+
 def test_facts_of_files(tmp_path: Path) -> None:
     """Contents, up to the limit and one byte more; what is no file; what is missing."""
     path = tmp_path / "file"
