@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
+import functools
 import linecache
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -16,6 +18,9 @@ _GENERATORS = {
     "np.random": r"(?<![\w.])(np|numpy)\.random\.(?!default_rng\b)[a-z]",
     "random": r"(?<![\w.])random\.[a-z]",
 }
+
+_MODULES = {"np.random": "numpy.random", "random": "random"}
+_NOT_DRAWN = ("default_rng", "_")  # The beginnings of names that are no functions of a module's generator.
 
 Line = tuple[str, int]  # File and number.
 
@@ -47,13 +52,51 @@ def lines_naming(name: str, lines: Iterable[Line]) -> tuple[str, ...]:
     methods of its name, and classes of generators are not drawn from.
     """
     if name in _GENERATORS:
-        return _shown(lines, re.compile(_GENERATORS[name]))
+        pattern = re.compile(_GENERATORS[name])
+        return _shown(
+            lines, lambda file, number: _has(pattern, file, number) or number in _drawing(file, _MODULES[name])
+        )
     words = [re.sub(r"\[.*", "", part.split("(")[0]).strip() for part in name.split(" and ")]
     last = [identifiers[-1] for word in words if (identifiers := re.findall(r"\w+", word))]
-    pattern = re.compile(rf"\b({'|'.join(map(re.escape, last))})\b") if last else None
-    return _shown(lines, pattern) if pattern is not None else ()
+    named = re.compile(rf"\b({'|'.join(map(re.escape, last))})\b")
+    return _shown(lines, functools.partial(_has, named)) if last else ()
 
 
-def _shown(lines: Iterable[Line], pattern: re.Pattern[str]) -> tuple[str, ...]:
-    found = [line for line in lines if pattern.search(linecache.getline(*line))]
+def _has(pattern: re.Pattern[str], file: str, number: int) -> bool:
+    return pattern.search(linecache.getline(file, number)) is not None
+
+
+def _shown(lines: Iterable[Line], names_it: Callable[[str, int], bool]) -> tuple[str, ...]:
+    found = [line for line in lines if names_it(*line)]
     return tuple(f"{Path(file).name}:{number}" for file, number in found[:LINES_MAX])
+
+
+@functools.lru_cache(maxsize=32)
+def _drawing(file: str, module: str) -> frozenset[int]:
+    """The lines of a file that name functions of a module by names of its own, as after from random import random."""
+    try:
+        tree = ast.parse("".join(linecache.getlines(file)))
+    except (SyntaxError, ValueError, RecursionError):
+        return frozenset()
+    package, _, last = module.rpartition(".")
+    functions, modules = set[str](), set[str]()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            modules |= {one.asname for one in node.names if one.name == module and one.asname is not None}
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module == module:
+            functions |= {one.asname or one.name for one in node.names if _is_drawn(one.name)}
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module == package:
+            modules |= {one.asname or one.name for one in node.names if one.name == last}
+    found = (node for node in ast.walk(tree) if isinstance(node, ast.expr) and _names_one(node, functions, modules))
+    return frozenset(node.lineno for node in found)
+
+
+def _names_one(node: ast.expr, functions: set[str], modules: set[str]) -> bool:
+    if isinstance(node, ast.Attribute):
+        return isinstance(node.value, ast.Name) and node.value.id in modules and _is_drawn(node.attr)
+    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in functions
+
+
+def _is_drawn(name: str) -> bool:
+    """Return True for the name of a function: those of classes begin with a capital letter."""
+    return name[:1].islower() and not name.startswith(_NOT_DRAWN)

@@ -125,3 +125,23 @@ class Rota:
 def test_what_an_iterator_keeps_for_itself_is_no_pair_of_names() -> None:
     """It was "Rota.who and Rota.who"."""
     assert [name for name in SyncTest(Rota, ticks=40).run().moves if " and " in name] == []
+
+
+def test_lines_that_draw_by_names_that_the_file_imports_are_named(tmp_path: Path) -> None:
+    """A function of the module, and the module by another name; not a class, nor what has the name elsewhere."""
+    file = tmp_path / "deal.py"
+    file.write_text(
+        "from random import Random, choice as pick, random\n"
+        "import random as chance\n"
+        "from numpy import random as draws\n"
+        "a = random()\n"
+        "b = self.random + table.pick()\n"
+        "c = list(map(pick, decks))\n"
+        "d = Random(4), 'random'\n"
+        "e = chance.shuffle(a), chance.Random(4)\n"
+        "f = draws.rand(3)\n"
+        "g = draws.default_rng(3)\n"
+    )
+    lines = [(str(file), number) for number in range(1, 11)]
+    assert lines_naming("random", lines) == ("deal.py:4", "deal.py:6", "deal.py:8")
+    assert lines_naming("np.random", lines) == ("deal.py:9",)
