@@ -17,8 +17,9 @@ _PACKAGES = Path(sim.kernel.__file__ or "").parents[2]
 _LIBRARY = tuple(f"{_PACKAGES / name}/" for name in ("recorder", "replayer", "sim/kernel", "sim/adapters"))
 
 _PYTHONS = Path(os.__file__).parent
-# Locks, waits and pools of Python's library, which ask a clock how long they may wait, and for random names: no value of
-# these leaves them.
+# Locks, waits and pools of Python's library, which ask a clock how long they may wait, and for random names: neither leaves
+# them. Whether they end in time may, as in Condition.wait_for(…, 2): that it depends on a clock is not noted, as Event.wait(2)
+# is not, which asks none that Python sees. To note each would list every thread pool as a clock that was not compared.
 _WAITS = tuple(
     f"{_PYTHONS}/{name}"
     for name in ("threading.py", "queue.py", "subprocess.py", "concurrent/futures/", "multiprocessing/")
@@ -26,7 +27,7 @@ _WAITS = tuple(
 
 
 def only_waits(path: str) -> bool:
-    """Return True for a file of Python's library whose reads of clocks, and whose random names, no user sees."""
+    """Return True for a file of Python's library that reads clocks only to see how long it may wait, and random names."""
     return path.startswith(_WAITS)
 
 

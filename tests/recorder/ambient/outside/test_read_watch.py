@@ -363,7 +363,7 @@ class Waiting:
 
 
 def test_the_clock_of_a_lock_is_not_noted() -> None:
-    """No value of it leaves the lock: verify listed it as a clock that was not compared."""
+    """The time does not leave the lock: verify listed it as a clock that was not compared."""
 
     def watched() -> dict[str, Any]:
         watch = ReadWatch(OwnCode(Waiting()))  # type: ignore[arg-type]
