@@ -10,6 +10,7 @@ import collections
 import contextvars
 import enum
 import functools
+import itertools
 import random
 import sys
 from collections.abc import Callable, Iterable
@@ -28,6 +29,8 @@ from sim.kernel.schema import Layout, Schema
 from sim.kernel.state import Snapshot, State
 
 ARRAY_BYTES_MAX = 16 << 20  # Of a larger array only a hash is kept: a change is seen, and cannot be undone.
+
+PLAIN_DEPTH_MAX = 100  # Of tuples in tuples: Python ends calls within calls after some 1,000.
 
 _ATOMS = (bool, int, float, complex, str, bytes, type(None), np.generic, np.dtype, enum.Enum, range, slice)
 _ATOM_MODULES = {"decimal", "fractions", "datetime", "uuid", "pathlib"}  # Their values never change.
@@ -283,10 +286,12 @@ _PUT: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def is_plain(value: Any) -> bool:
-    """Return True for a value that is known by its value: a number, a text, a tuple of those."""
-    kind = kind_of(type(value))
-    return kind == "atom" or (isinstance(value, tuple | frozenset) and all(map(is_plain, value)))
+def is_plain(value: Any, depth: int = 0) -> bool:
+    """Return True for a value that is known by its value: a number, a text, a tuple of those, but not a long chain of them."""
+    if kind_of(type(value)) == "atom":
+        return True
+    is_group = isinstance(value, tuple | frozenset) and depth < PLAIN_DEPTH_MAX
+    return is_group and all(map(is_plain, value, itertools.repeat(depth + 1)))
 
 
 def same_leaf(one: Any, other: Any) -> bool:

@@ -132,6 +132,17 @@ def test_a_value_of_any_kind_against_any_other_is_named(place: Callable[[Any], A
         assert all(one.name.startswith("One.held") and one.detail for one in candidates), candidates
 
 
+def test_a_long_chain_of_tuples_is_followed_only_so_far() -> None:
+    """In a set, or as an attribute: the copy's own step was said to have raised a RecursionError."""
+    chain: Any = ()
+    for number in range(5_000):
+        chain = (number, chain)
+    for held in (chain, {chain}):
+        kept = leaky_worlds.One()
+        kept.held = held  # type: ignore[attr-defined]
+        assert not ambient_of(kept).is_complete
+
+
 def test_capturing_changes_nothing() -> None:
     """The state, own and global generators, and kept values stay as they were."""
     kept = Kept(3)

@@ -240,7 +240,10 @@ class Trials:
 
     @contextmanager
     def _own_caches(self, *, are_empty: bool = True) -> Iterator[None]:
-        """Put the caches of the simulation's modules back after the context, which may replace them. are_empty: replace all."""
+        """Put the caches of the simulation's modules back after the context, which may replace them.
+
+        are_empty: it begins with empty ones in their place.
+        """
         places = list(self._roots.caches())
         if are_empty:
             self._roots.empty_caches()
