@@ -255,6 +255,19 @@ def test_lines_of_two_versions_are_paired(tmp_path: Path) -> None:
     assert lines.edited == {4}
 
 
+def test_half_of_a_rename_is_no_rename(tmp_path: Path) -> None:
+    """A line that still has the old name reads a global then."""
+    old = "rate = 7\n\ndef grow(self):\n    rate = self.rate\n    return self.size * rate\n"
+    (tmp_path / "a.py").write_text(old)
+    for name, renamed, edited in (
+        ("half.py", old.replace("rate = self", "ratio = self"), {4}),
+        ("whole.py", old.replace("    rate = self", "    ratio = self").replace("* rate", "* ratio"), set[int]()),
+    ):
+        (tmp_path / name).write_text(renamed)
+        lines = LineMap(SourceFile(str(tmp_path / "a.py")), SourceFile(str(tmp_path / name)))
+        assert (lines.edited, bool(lines.renames("grow"))) == (edited, not edited)
+
+
 def test_a_global_whose_class_names_no_module_by_a_text_is_no_compiled_function() -> None:
     """Some packages have a property of this name, and functions may have no module at all."""
 

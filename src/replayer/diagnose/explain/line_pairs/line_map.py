@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from replayer.diagnose.explain.line_pairs.source_functions import functions_of, local_names, names_in, outermost
 from replayer.diagnose.explain.source_lines import SourceFile
 
-_PAIRED_LINES_MAX = 60  # Of a block with more lines, each line is paired with the one at its place.
+_PAIRED_LINES_MAX = 40  # Of a block with more lines, each line is paired with the one at its place.
 _BODIES = {"body", "orelse", "finalbody", "handlers", "cases"}
 _OTHER_KIND = 0.01  # Of two lines that are statements of different kinds: paired only if there is nothing else.
 
@@ -42,7 +42,8 @@ class LineMap:
         self._names = tuple({name: names_in(node) for name, node in one.items()} for one in functions)
         heads = _statements(first.tree), _statements(second.tree)
         for name in functions[0].keys() & functions[1].keys():
-            own = local_names(functions[0][name]), local_names(functions[1][name])
+            both = functions[0][name], functions[1][name]
+            own = local_names(both[0]) - names_in(both[1]), local_names(both[1]) - names_in(both[0])
             pairs = [
                 (heads[0][self._to_first[line]], node)
                 for line, node in heads[1].items()
@@ -115,23 +116,29 @@ def _most_alike(
     """Pairs of lines of two blocks, in their order, so that the pairs are as alike as can be."""
     rows, columns = range(*own), range(*other)
     best: dict[tuple[int, int], tuple[float, list[tuple[int, int]]]] = defaultdict(lambda: (0.0, []))
+    # A matcher keeps what it finds out about its second text.
+    matchers = {column: difflib.SequenceMatcher(None, "", lines[1][column], autojunk=False) for column in columns}
     for row in rows:
         for column in columns:
-            likeness = _likeness(lines[0][row], lines[1][column])
-            if places[0].get(row + 1) != places[1].get(column + 1):
-                likeness = min(likeness, _OTHER_KIND)
+            is_alike = places[0].get(row + 1) == places[1].get(column + 1)
+            likeness = _likeness(lines[0][row], lines[1][column], matchers[column] if is_alike else None)
             score, chosen = best[row - 1, column - 1]
             taken = (score + likeness, [*chosen, (row, column)]) if likeness else (0.0, [])
             best[row, column] = max(taken, best[row - 1, column], best[row, column - 1], key=lambda one: one[0])
     return best[own[1] - 1, other[1] - 1][1]
 
 
-def _likeness(one: str, other: str) -> float:
-    """From 0 to 1; 0 for an empty line."""
+def _likeness(one: str, other: str, matcher: difflib.SequenceMatcher[str] | None) -> float:
+    """From 0 to 1; 0 for an empty line.
+
+    matcher: with the second line as its second text; None if the lines are of different functions.
+    """
     if not one or not other:
         return 0.0
-    ratio = difflib.SequenceMatcher(None, one, other, autojunk=False).ratio()
-    return ratio if _kind(one) == _kind(other) else min(ratio, _OTHER_KIND)
+    if matcher is None or _kind(one) != _kind(other):
+        return _OTHER_KIND
+    matcher.set_seq1(one)
+    return matcher.ratio() if matcher.real_quick_ratio() > _OTHER_KIND else _OTHER_KIND
 
 
 def _kind(line: str) -> str:
@@ -153,13 +160,13 @@ def _statements(tree: ast.Module) -> dict[int, ast.stmt]:
 def _renames(pairs: Sequence[tuple[ast.stmt, ast.stmt]], own: tuple[frozenset[str], frozenset[str]]) -> dict[str, str]:
     """The variables at the same places of corresponding statements, of which each version has only its own.
 
-    own: all variables of the function in the two versions.
+    own: the variables of the function that the other version does not mention: a line that still does reads something else.
     """
     votes = Counter(
         (second, first)
         for pair in pairs
         for first, second in _names_at_places(*pair)
-        if second in own[1] - own[0] and first in own[0] - own[1]
+        if second in own[1] and first in own[0]
     )
     renames: dict[str, str] = {}
     for (second, first), _ in votes.most_common():
