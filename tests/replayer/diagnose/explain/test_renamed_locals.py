@@ -298,3 +298,17 @@ def test_a_method_with_the_name_of_a_function_that_it_calls(capsys: pytest.Captu
     old = KILN.format(gain="return gain(2.0)") + "\n\ndef gain(rate):\n    return rate / 4\n"
     found = explained(capsys, "Kiln", old, old.replace("gain(2.0)", "gain(12.0)"))
     assert found["functions"]["names"] == ["Kiln.gain"]
+
+
+def test_an_edited_constant_that_makes_no_difference_is_not_called_the_cause(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The line reads it, and it was edited; what makes the difference is a table that a loop fills."""
+    old = KILN.format(gain="share = share_of(LOGS)\n        return share") + (
+        "\n\nLOGS = 2\nSHARES = {}\nfor log in range(3):\n    SHARES[log] = 0.5\n\n"
+        "def share_of(logs):\n    return SHARES[min(logs, 2)]\n"
+    )
+    new = old.replace("LOGS = 2", "LOGS = 12").replace("] = 0.5", "] = 0.75").replace("= share_of", "= 1.0 * share_of")
+    found = explained(capsys, "Kiln", old, new)
+    assert found["functions"] == {"names": [], "removed": [], "has_effect": False}
+    assert found["cause"]["text"] == "share = share_of(LOGS)"

@@ -14,6 +14,7 @@ from typing import Any
 from recorder.ambient.roots import content_of
 from replayer.diagnose.explain.line_pairs.source_functions import FunctionNode, functions_of, names_in
 from replayer.diagnose.explain.source_lines import SourceFile
+from replayer.diagnose.explain.versions.taken_values import made_value, value_statements
 
 _MAKE = "_make_function"
 _OF_CLASS = {"super", "__class__"}
@@ -37,6 +38,8 @@ def was_run() -> bool:
 def take_functions(taken: Iterable[Sequence[str]], *, marked: bool = False) -> None:
     """Take functions from other files: module, qualified name and file of each; with no file, the function is removed.
 
+    A name that is given a value is taken like a function.
+
     marked: put them in place so that was_run() tells whether one of them ran. Raises NotTakenError.
     """
     marks.clear()
@@ -57,7 +60,10 @@ def take_functions(taken: Iterable[Sequence[str]], *, marked: bool = False) -> N
             _held.append(name)
             delattr(holder, key)
             continue
-        _put(holder, key, name, _made(module, holder, name, path, marked=marked))
+        if name in value_statements(SourceFile(path).tree):
+            _put_value(module, holder, name, path)
+        else:
+            _put(holder, key, name, _made(module, holder, name, path, marked=marked))
 
 
 def _put(holder: Any, key: str, name: str, made: Any) -> None:
@@ -79,6 +85,22 @@ def _put(holder: Any, key: str, name: str, made: Any) -> None:
         for one in list(sys.modules.values()):  # Those that imported it by its name.
             content = content_of(one) or {}
             content.update({other: made for other, value in content.items() if value is old})
+
+
+def _put_value(module: ModuleType, holder: Any, name: str, path: str) -> None:
+    """Give a name of a module or a class the value of the other version, and other modules that imported it."""
+    key = name.rpartition(".")[2]
+    try:
+        old, made = vars(holder)[key], made_value(module, holder, name, SourceFile(path).tree, path)
+        setattr(holder, key, made)
+    except Exception as error:  # Whatever the statement raises, or a class whose attributes cannot be set.
+        raise NotTakenError from error
+    _held.append(name)
+    if isinstance(holder, ModuleType):
+        for one in list(sys.modules.values()):
+            content = content_of(one) or {}
+            if content.get(key) is old:
+                content[key] = made
 
 
 def _made(module: ModuleType, holder: Any, name: str, path: str, *, marked: bool) -> Any:

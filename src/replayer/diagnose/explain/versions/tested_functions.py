@@ -24,6 +24,7 @@ from replayer.diagnose.explain.trace_step import NOT_REPEATABLE, STACK_DEPTH, Tr
 from replayer.diagnose.explain.values.given_values import GivenFunctions
 from replayer.diagnose.explain.variants import Variant, VariantOutcome
 from replayer.diagnose.explain.versions.step_with_functions import NOT_TAKEN, OUT_OF_TIME, TIME_S
+from replayer.diagnose.explain.versions.taken_values import value_statements
 
 TESTED_MAX = 50  # Functions, with each of which the step runs.
 _TESTED = ("edited", "version", "line", "unseen", "branch", "alone", "outside")
@@ -83,8 +84,10 @@ def with_tested_functions(explained: Explanation, run: Run) -> Explanation:
     names = tuple(one.name for one in found.needed)
     removed = tuple(one.name for one in found.needed if one.lines[0] is None)
     functions = GivenFunctions(names, removed, found.has_effect)
-    if cause is not None and cause.defined_at is not None and not found.needed and not found.has_effect:
-        defined = cause.defined_at
+    defined = cause.defined_at if cause is not None else None
+    if cause is not None and defined is not None and not found.needed and not found.has_effect:
+        if (value := _value_at(steps, defined)) is None or not test.decides(value):
+            return attrs.evolve(explained, functions=functions)
         read = attrs.evolve(cause, place=defined[0], other_place=defined[1], read_at=cause.place, defined_at=None)
         return attrs.evolve(explained, cause=read, functions=attrs.evolve(functions, has_effect=True))
     if not found.needed or (cause is not None and _is_in(cause, found.needed) and cause.kind == "edited"):
@@ -95,6 +98,27 @@ def with_tested_functions(explained: Explanation, run: Run) -> Explanation:
     assert place is not None
     named = Cause("function", place, other, None, (), None, [], [])
     return attrs.evolve(explained, cause=named, functions=functions)
+
+
+def _value_at(steps: Sequence[TracedStep], places: tuple[SourceLocation, SourceLocation | None]) -> _Changed | None:
+    """The name of a module or a class that a statement gives a value; None without, or in one version alone."""
+    place, other = places
+    if other is None:
+        return None
+    files = place.path, other.path
+    modules = [name for name, file in steps[1].trace.modules.items() if file == files[1]]
+    lines = [
+        {name for name, node in value_statements(SourceFile(one.path).tree).items() if _spans(node, one.line)}
+        for one in (place, other)
+    ]
+    names = lines[0] & lines[1]
+    if len(names) != 1 or len(modules) != 1:
+        return None
+    return _Changed(modules[0], names.pop(), files, (place.line, other.line))
+
+
+def _spans(node: ast.stmt, line: int) -> bool:
+    return node.lineno <= line <= (node.end_lineno or node.lineno)
 
 
 def _is_in(cause: Cause, functions: Sequence[_Changed]) -> bool:
@@ -138,6 +162,13 @@ class _Test:
             label = self.pair[1].variant.label
             self.notes.append(f"{label}: the same step, run again in another process, gives another state")
             return None
+
+    def decides(self, value: _Changed) -> bool:
+        """Return True if B gives the state of A with the value of a name as A has it, each time."""
+        try:
+            return all(self._is_right(self._results([[value]])[0]) for _ in range(RUNS))
+        except _VariesError:
+            return False
 
     def _find(self, changed: Sequence[_Changed], cause: Cause | None) -> _Found | None:
         tested = changed[:TESTED_MAX]
