@@ -112,22 +112,53 @@ class SourceFile:
 
     @cached_property
     def definitions(self) -> dict[str, list[int]]:
-        """Lines that assign to a name outside functions, or to an attribute of self anywhere."""
+        """Lines that assign to a name of the module, and, as Class.name, of a class or an attribute of its self."""
         lines: dict[str, list[int]] = {}
-        outside = [
-            inner
-            for node in self.tree.body
-            for inner in ([node, *node.body] if isinstance(node, ast.ClassDef) else [node])
-            if not isinstance(inner, ast.FunctionDef | ast.ClassDef)
-        ]
-        for node in outside:
-            for name in _statement(node).writes:
-                lines.setdefault(name, []).append(node.lineno)
-        for statement in set(self._statements.values()):
-            for name in statement.writes:
-                if name.startswith("self."):
-                    lines.setdefault(name, []).append(statement.first_line)
+        self._note_definitions(self.tree.body, "", lines)
         return lines
+
+    def _note_definitions(self, body: list[ast.stmt], prefix: str, lines: dict[str, list[int]]) -> None:
+        """Those of a module, or of a class, which prefix names."""
+        methods = []
+        for node in body:
+            if isinstance(node, ast.ClassDef):
+                self._note_definitions(node.body, f"{prefix}{node.name}.", lines)
+            elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                methods.append(node)
+            else:
+                for name in sorted(_statement(node).writes):
+                    lines.setdefault(f"{prefix}{name}", []).append(node.lineno)
+        numbers = [line for node in methods if prefix for line in range(node.lineno, (node.end_lineno or 0) + 1)]
+        for statement in dict.fromkeys(self._statements[line] for line in numbers if line in self._statements):
+            for name in sorted(statement.writes):
+                if name.startswith("self."):
+                    lines.setdefault(f"{prefix}{name[5:]}", []).append(statement.first_line)
+
+    @cached_property
+    def classes(self) -> dict[str, list[str]]:
+        """The classes by qualified name, each with those of this file that it inherits from, itself first."""
+        found = dict(_classes(self.tree.body, ""))
+        names = {name.rpartition(".")[2]: name for name in found}
+        return {name: list(dict.fromkeys(_with_bases(name, found, names))) for name in found}
+
+
+def _classes(body: list[ast.stmt], prefix: str) -> Iterator[tuple[str, ast.ClassDef]]:
+    for node in body:
+        if isinstance(node, ast.ClassDef):
+            yield f"{prefix}{node.name}", node
+            yield from _classes(node.body, f"{prefix}{node.name}.")
+
+
+def _with_bases(name: str, classes: Mapping[str, ast.ClassDef], names: Mapping[str, str]) -> Iterator[str]:
+    waiting, seen = [name], set[str]()
+    while waiting:
+        one = waiting.pop(0)
+        if one in seen:
+            continue
+        seen.add(one)
+        yield one
+        bases = [ast.unparse(base).partition("[")[0].rpartition(".")[2] for base in classes[one].bases]
+        waiting += [names[base] for base in bases if base in names]
 
 
 def _statement(node: ast.stmt) -> Statement:

@@ -208,3 +208,71 @@ def test_a_default_that_a_class_gives(
     cause = json.loads(capsys.readouterr().out)["cause"]
     assert (cause["kind"], cause["text"], cause["other"] is not None) == ("edited", place, other)
     assert cause["read_at"]["line"] == YARD.splitlines().index("            self.paid += {}") + 1
+
+
+FERRY = """
+def drawn():
+    fares = [1, 5]
+    return fares[0]
+
+class Raft:
+    def __init__(self):
+        self.fare = 2
+
+class Boat:
+    def __init__(self):
+        self.rate = 3
+
+class Ferry(Boat):
+    def __init__(self):
+        super().__init__()
+        self.fare = drawn()
+
+    def paid(self):
+        return self.fare * self.rate
+
+class Port:
+    def __init__(self):
+        self.paid, self.raft, self.ferry = 0, Raft(), Ferry()
+
+    def save(self):
+        return str(self.paid).encode()
+
+    def load(self, saved):
+        self.paid = int(saved)
+
+    def step(self, inputs):
+        self.paid += self.ferry.paid()
+"""
+
+
+@pytest.mark.parametrize(
+    ("edits", "text"),
+    [
+        ((("fare = 2", "fare = 22"), ("fares[0]", "fares[-1]")), "return self.fare * self.rate"),
+        ((("fare = 2", "fare = 22"), ("rate = 3", "rate = 33")), "self.rate = 3"),
+    ],
+    ids=["of another class", "of a class that it inherits from"],
+)
+def test_an_attribute_is_given_by_its_class(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    edits: tuple[tuple[str, str], ...],
+    text: str,
+) -> None:
+    """A class beside it, with an attribute of the same name, was edited for nothing."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    Path("other").mkdir()
+    edited = FERRY
+    for old, new in edits:
+        edited = edited.replace(old, new)
+    Path("ferry_port.py").write_text(FERRY)
+    Path("other/ferry_port.py").write_text(edited)
+    sys.modules.pop("ferry_port", None)
+    with recorder.Recorder("run.tape", importlib.import_module("ferry_port").Port()) as tape:
+        for _ in range(3):
+            tape.step()
+    assert run(replayer.commands.main.main, "explain run.tape --json --sim ferry_port:Port --code other") == 1
+    assert json.loads(capsys.readouterr().out)["cause"]["text"] == text

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
 from replayer.diagnose.explain.align import Alignment
 from replayer.diagnose.explain.cause import SourceLocation
 from replayer.diagnose.explain.line_pairs.line_map import LineMap
+from replayer.diagnose.explain.line_pairs.source_functions import functions_of, local_names, outermost
 from replayer.diagnose.explain.source_lines import SourceFile
 
 _FURTHER = 3  # Values that a value is made of: so many lines back.
@@ -28,7 +29,7 @@ def edited_definition(alignment: Alignment, module: str, function: str, outside:
             first, second = _sources(alignment, home)
             lines = alignment.line_maps[home]
             default = re.compile(rf"\bdef {re.escape(function.rpartition('.')[2])}\(.*\b{re.escape(word)}\b.*=")
-            found = _of_class_first(second, name, list(_defining(second, inner)))
+            found = _of_class_first(second, name, list(_defining(second, inner, _owners(second, name, function))))
             if home == module:
                 found += [line for line in sorted(lines.edited) if default.search(second.lines[line - 1])]
             for start in found:
@@ -133,12 +134,41 @@ def _sources(alignment: Alignment, module: str) -> tuple[SourceFile, SourceFile]
     return alignment.source(traced[0]), alignment.source(traced[-1])
 
 
-def _defining(source: SourceFile, word: str) -> Iterator[int]:
-    """The lines that assign to a name, and then those that assign to the names that these read."""
-    words, seen = [word, f"self.{word}"], set[str]()
+def _owners(source: SourceFile, name: str, function: str) -> list[str]:
+    """Whose name it is: "" for the module, or a class with those that it inherits from; none for a variable of a function.
+
+    function: that reads it. An attribute is taken for one of its self.
+    """
+    if name[0] == "g":
+        return [""]
+    if name[0] == "f":
+        return []
+    kind = _class_of(name) if name[0] == "c" else outermost(function).rpartition(".")[0]
+    own = [one for one in source.classes if one == kind or (name[0] == "c" and one.rpartition(".")[2] == kind)]
+    return [base for one in own for base in source.classes[one]]
+
+
+def _defining(source: SourceFile, word: str, owners: Sequence[str]) -> Iterator[int]:
+    """The lines that assign to a name, and then those that assign to the names that these read.
+
+    owners: see _owners.
+    """
+    words, seen = [f"{one}.{word}" if one else word for one in owners], set[str]()
     for _ in range(_FURTHER):
         lines = [line for one in words for line in source.definitions.get(one, ())]
         yield from lines
         seen |= set(words)
-        statements = [source.statement(line) for line in lines]
-        words = sorted({read for one in statements if one is not None for read in one.reads} - seen)
+        read = sorted({one for line in lines for one in _read_at(source, line)})
+        named = [f"{one}.{name.removeprefix('self.')}" for name in read if name.startswith("self.") for one in owners]
+        words = [name for name in dict.fromkeys([*named, *read]) if name not in seen]
+
+
+def _read_at(source: SourceFile, line: int) -> AbstractSet[str]:
+    """The names that a line reads, without variables of its function; one in a class that reads another of it says self."""
+    statement = source.statement(line)
+    reads = statement.reads if statement is not None else frozenset[str]()
+    for node in functions_of(source.tree).values():
+        if node.lineno <= line <= (node.end_lineno or 0):
+            return reads - local_names(node)
+    is_in_class = any(line in lines for name, lines in source.definitions.items() if "." in name)
+    return reads | {f"self.{one}" for one in reads if "." not in one} if is_in_class else reads
