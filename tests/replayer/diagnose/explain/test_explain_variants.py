@@ -194,6 +194,19 @@ def test_a_seed_whose_state_another_process_does_not_repeat_is_not_named() -> No
     varying = with_deciding_variables(explained, {}, lambda some: [outcome(one, 8) for one in some])
     assert varying.variables is None
     assert varying.notes == ["PYTHONHASHSEED=1: the same step, run again in another process, gives another state"]
+    failed = with_deciding_variables(explained, {}, lambda some: [VariantOutcome(one, None, "it died") for one in some])
+    assert (failed.variables, failed.notes) == (None, [])
+
+
+def test_variables_that_have_the_same_values_decide_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One variant sets what the process has already; that the two differ has another cause."""
+    monkeypatch.setenv("TZ", "UTC")
+    pair = outcome(Variant("TZ=UTC", {"TZ": "UTC"}), 7), outcome(Variant("now"), 8)
+    explained = Explanation(15, 7, list(pair), pair, [], None, [], None, [], [])
+    named = with_deciding_variables(
+        explained, {}, lambda some: [outcome(one, 7 if one.environment else 8) for one in some]
+    )
+    assert named.variables is None
 
 
 def outcome(variant: Variant, state_hash: int) -> VariantOutcome:

@@ -29,7 +29,7 @@ def with_deciding_variables(explained: Explanation, recorded: Mapping[str, Any],
     """Name the variables that decide, if both variants of the pair repeat their results in further processes.
 
     recorded: the environment of the tape. run: runs variants, each in a new process. If a result is not repeated, a note says
-    so, and nothing is named.
+    so, and nothing is named; nor if one of the further processes does not reach the step.
     """
     if not _may_decide(explained):
         return explained
@@ -39,13 +39,17 @@ def with_deciding_variables(explained: Explanation, recorded: Mapping[str, Any],
         less = [outcome for outcome, count in zip(explained.pair, ran, strict=True) if count + number < RUNS]
         again = [attrs.evolve(one.variant, label=f"{one.variant.label}, another run") for one in less]
         for outcome, repeated in zip(less, run(again) if again else (), strict=True):
-            if repeated.result is not None and repeated.result != outcome.result:
+            if repeated.result is None:  # It did not reach the step: that it would give the same is not known.
+                return explained
+            if repeated.result != outcome.result:
                 varies = f"{outcome.variant.label}: the same step, run again in another process, gives another state"
                 return attrs.evolve(explained, notes=[*explained.notes, varies])
     first, second = (one.variant for one in explained.pair)
     names = dict.fromkeys([*first.environment, *second.environment])
     both = {name: (_value(first, name), _value(second, name)) for name in names}
     values = {name: pair for name, pair in both.items() if pair[0] != pair[1]}
+    if not values:
+        return explained
     is_noted = SEED not in values or fixed_seed(recorded) is not None
     found = DecidingVariables(values, RUNS, is_recorded=first.is_recorded, is_noted=is_noted)
     return attrs.evolve(explained, variables=found)
