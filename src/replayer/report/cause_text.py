@@ -14,7 +14,7 @@ _FIXED = {
     "order": "this line iterates over a set that has the same members in another order",
     "version": "this line reads a value that is not in the state, and that differed before it ran",
     "inexact": "save() and load() do not bring back exactly what the step reads: for both values, save() returns the same",
-    "unseen": "after this line a value differs; the cause is not known, since not all that the line reads was seen",
+    "unseen": "after this line a value differs; the cause is not known, since not all that lines read and change was seen",
     "split": "load() makes two objects of one; joined again before the step, they give in B the state of A",
     "joined": "load() makes one object of two; made two again before the step, they give in B the state of A",
     "shared": "names share an object or memory before the step in only one of the two; shared as in A, B gives the state of A",

@@ -78,7 +78,8 @@ class Cause:
             "shared" (names shared an object or memory before the step in one of the two alone; as in A, B gives the state of A),
             "function" (the versions of the code differ in this function, and with that of A, B gives the state of A),
             "line" (it gave different values, and of those that it reads none was seen to differ) or "unseen" (as "line",
-            but what it reads was not all seen, or it calls nothing that could give other values: the cause is before it).
+            but what it reads was not all seen, or it calls nothing that could give other values: the cause is before it; or
+            a large value differs after it, and no line was seen to change that).
         place: of the line; of a "load", of the line of load() if that is known, else of the line that reads it; of an "edited"
             value, of the line that gives it.
         other_place: of the line in the other version; None if it has none, or the same.

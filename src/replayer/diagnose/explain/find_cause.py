@@ -32,6 +32,7 @@ from replayer.diagnose.explain.step_trace import RESUME, RETURN, Operation
 from replayer.diagnose.explain.versions.edited_definitions import edited_definition
 
 _OWN = "self"  # The attributes of the object whose method runs are read before each of its lines.
+_CLAIMS = ("operation", "branch", "line", "order")  # Kinds of which no values are put into B to test them.
 PATH_LINES_MAX = 50  # A longer path back is shown up to there.
 
 
@@ -49,6 +50,7 @@ class _BackwardSearch(ReadNames):
         super().__init__(alignment)
         self._path: list[tuple[SourceLocation, str]] = []
         self._way: list[tuple[int, str, ValueOrigin]] = []  # The items of the path, with what differs after each.
+        self._is_guessed = False  # True if the path leads over a line that was not seen to change the value.
 
     def find(self, name: str, origin: ValueOrigin) -> Cause | None:
         """Search back from a value and the origin of its difference."""
@@ -60,11 +62,15 @@ class _BackwardSearch(ReadNames):
             self._path.insert(0, (self._place(item), self._shown(name, item)))
             self._way.insert(0, (item, name, origin))
             seen.add(item)
-            parents = self._parents(item) + self._since(origin)
+            since = self._since(origin)
+            parents = self._parents(item) + since
             outside = list(dict.fromkeys(parent for parent, where in parents if where.kind == HIDDEN))
             earlier = [(parent, where) for parent, where in parents if where.kind != HIDDEN and where.item not in seen]
             if earlier and len(seen) < PATH_LINES_MAX:
-                name, origin = min(earlier, key=lambda entry: (entry[1].item, entry[0]))
+                back = min(earlier, key=lambda entry: (entry[1].item, entry[0]))
+                if back in since and back not in parents[: -len(since)] and not self._is_linked(name, item, back):
+                    self._is_guessed = True
+                name, origin = back
                 continue
             changed = changed_before_save(self._alignment, item, outside, self._parents)
             if changed is not None and changed[1].item not in seen:
@@ -77,7 +83,7 @@ class _BackwardSearch(ReadNames):
             cause = self._first_use(outside)
             chosen = self._chosen(item) if cause.kind in ("unseen", "line") else None
             if chosen is None or chosen[1].item in seen:
-                return cause
+                return self._without_claim(cause) if self._is_guessed and cause.kind in _CLAIMS else cause
             name, origin = chosen
 
     def _first_alone(self) -> Cause | None:
@@ -139,7 +145,12 @@ class _BackwardSearch(ReadNames):
         while record.parent >= 0:
             caller, record = record.parent, self._alignment.first.records[record.parent]
             if record.frame == outer.frame:
-                return self._statement(self._alignment.item_of[caller]) == self._statement(end)
+                # A later turn of a loop runs the statement again, after others of its function.
+                own = range(end, self._alignment.item_of[caller] + 1)
+                run = [
+                    one for one in own if self._items[one].first is not None and self._record(one).frame == outer.frame
+                ]
+                return all(self._statement(one) == self._statement(end) for one in run)
         return False
 
     def _choice(self, cause: Cause, item: int) -> Cause | None:
@@ -196,12 +207,12 @@ class _BackwardSearch(ReadNames):
     def _parents(self, item: int) -> list[tuple[str, ValueOrigin]]:
         """The values that an item reads and that differ already, with the origins of their differences."""
         origins = []
-        record = self._record(item)
+        record, records = self._record(item), self._alignment.first.records
         for name in self._reads(item):
             origin = self._alignment.origin(name, item)
             if origin is not None:
                 source, call = self._alignment.source(record.path), self._place(max(origin.item, 0)).text
-                is_hidden = origin.kind == ARGUMENT and is_not_passed(source, record, name, call)
+                is_hidden = origin.kind == ARGUMENT and is_not_passed(source, records, record, name, call)
                 origins.append((name, ValueOrigin(HIDDEN, -1) if is_hidden else origin))
         if record.kind == RESUME or self._group(item) != [item]:
             origins += self._returned(item)
@@ -247,18 +258,10 @@ class _BackwardSearch(ReadNames):
             and name in self._alignment.first.records[pair.first].after
         )
 
-    def _since(self, origin: ValueOrigin) -> list[tuple[str, ValueOrigin]]:
-        """For a large value, which is not read after each line: the first difference since its last reading."""
-        for place in range(origin.item if origin.since is None else origin.since + 1, origin.item):
-            changed = self._alignment.changed_at(place)
-            if changed:
-                return [(changed[0], ValueOrigin("here", place))]
-        for place in range(origin.item if origin.since is None else origin.since + 1, origin.item):
-            for name in self._reads(place):  # It differed before, and a line that ran since then may have used it.
-                where = self._alignment.origin(name, place)
-                if where is not None and where.kind in (HERE, DIVERGED):
-                    return [(name, where)]
-        return []
+    @staticmethod
+    def _without_claim(cause: Cause) -> Cause:
+        """The cause as the first difference: that its line has to do with the large value was not seen."""
+        return attrs.evolve(cause, kind="unseen", operation=None, orders=[], way=[])
 
     def _returned(self, item: int) -> list[tuple[str, ValueOrigin]]:
         """Returns from functions that the item's line called, if they returned different values."""

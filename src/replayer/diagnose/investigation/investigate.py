@@ -54,7 +54,8 @@ def investigate(
 
         explanation = explain_tape(path, sim=sim, on_stage=on_stage, last_variants=last_variants, **how)
         cause = explanation.cause
-        is_known = cause is not None and cause.kind != "unseen" and not explanation.is_refuted
+        is_refuted = explanation.is_refuted or explanation.is_unproved
+        is_known = cause is not None and cause.kind != "unseen" and not is_refuted
         if is_known or explanation.tick is None:
             return explanation
         if explanation.memory_runs or (explanation.agrees and not explanation.is_seen):

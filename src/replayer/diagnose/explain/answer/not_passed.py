@@ -11,13 +11,17 @@ from replayer.diagnose.explain.source_lines import SourceFile
 from replayer.diagnose.explain.step_trace import Record, is_inner
 
 
-def is_not_passed(source: SourceFile, record: Record, value: str, call: str) -> bool:
+def is_not_passed(source: SourceFile, records: Sequence[Record], record: Record, value: str, call: str) -> bool:
     """Return True if a variable, which a function has from its beginning, cannot come from the call.
 
-    source: of the record, which is a line of the function. value: the variable as traces name it. call: the statement
+    source: of the record, which is a line of the function, or of an expression in it with a frame of its own. records: of
+    the trace. value: the variable as traces name it. call: the statement
     that called the function. False where the source does not tell.
     """
-    line, name = record.line, value.partition(":")[2]
+    frame, _, name = value.partition(":")
+    while is_inner(record.function) and record.parent >= 0 and frame != f"f{record.frame}":
+        record = records[record.parent]
+    line = record.line
     if is_inner(record.function):
         return False
     try:

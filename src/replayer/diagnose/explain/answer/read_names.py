@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
+from replayer.diagnose.explain.align import DIVERGED, HERE, ValueOrigin
 from replayer.diagnose.explain.answer.aligned_lines import AlignedLines
 from replayer.diagnose.explain.line_pairs.taken_defaults import DEFAULT, called_name, calls_in, may_pass
 from replayer.diagnose.explain.step_trace import Record, is_inner, is_of_module
@@ -105,3 +107,37 @@ class ReadNames(AlignedLines):
             for names in [self._alignment.changed_at(item)]
         ]
         return all(any(f"{title} ".startswith(f"a {kind} ") for title in one) for one in titles)
+
+    def _since(self, origin: ValueOrigin) -> list[tuple[str, ValueOrigin]]:
+        """For a large value, which is not read after each line: the first difference since its last reading."""
+        for place in range(origin.item if origin.since is None else origin.since + 1, origin.item):
+            changed = self._alignment.changed_at(place)
+            if changed:
+                return [(changed[0], ValueOrigin(HERE, place))]
+        for place in range(origin.item if origin.since is None else origin.since + 1, origin.item):
+            for name in self._reads(place):  # It differed before, and a line that ran since then may have used it.
+                where = self._alignment.origin(name, place)
+                if where is not None and where.kind in (HERE, DIVERGED):
+                    return [(name, where)]
+        return []
+
+    def _is_linked(self, name: str, item: int, begun: tuple[str, ValueOrigin]) -> bool:
+        """Return True if what began to differ is the large value under another name, or a line used it that names that.
+
+        name, item: of the large value, and where it was read.
+        """
+        other, begin = begun[0], begun[1].item
+        digests = [
+            (self._alignment.digest_after(name, item, variant), self._alignment.digest_after(other, begin, variant))
+            for variant in (0, 1)
+        ]
+        if all(one is not None and one == two for one, two in digests):
+            return True
+        word = name.rpartition(":")[2]
+        for place in range(begin, item):
+            if self._items[place].first is None or not re.search(rf"\b{re.escape(word)}\b", self._place(place).text):
+                continue
+            others = (one for one in self._reads(place) if one.rpartition(":")[2] != word)
+            if place == begin or any(self._alignment.origin(one, place) is not None for one in others):
+                return True
+        return False

@@ -53,7 +53,10 @@ def with_given(explained: Explanation, before: Snapshot, test: Test) -> Explanat
         place = line_that_split([_pair_of(one) for one in given.proved], loaded)
         return attrs.evolve(explained, cause=cause_at("shared", place, cause))
     is_other = (
-        given.proved and not given.is_read and (cause is None or cause.kind not in ("load", "inexact", "operation"))
+        given.proved
+        and not given.is_read
+        and (cause is None or cause.kind not in ("load", "inexact"))
+        and not (cause is not None and cause.kind == "operation" and _names_one(cause, given.proved))
     )
     if is_other or (given.proved and cause is not None and _is_unseen(cause)):
         steps = [outcome.step for outcome in pair if outcome.step is not None]
@@ -85,6 +88,12 @@ def _is_unseen(cause: Cause) -> bool:
     return cause.kind == "outside" and all(one.first == one.second and not one.parts for one in cause.outside)
 
 
+def _names_one(cause: Cause, proved: Sequence[GivenValue]) -> bool:
+    """Return True if the line of a cause names a proved value."""
+    words = set(re.findall(r"[A-Za-z_]\w*", cause.place.text))
+    return any(one.word in words for one in proved)
+
+
 def _words(cause: Cause | None) -> list[str]:
     """The names of what a line reads from outside the state."""
     names = [name for one in (cause.outside if cause is not None else ()) for name in _names_of(one)]
@@ -92,9 +101,9 @@ def _words(cause: Cause | None) -> list[str]:
 
 
 def _names_of(value: DifferingValue) -> list[str]:
-    """The end of a value's name, and those of its parts."""
+    """The end of a value's name, without where it is a variable, and those of its parts."""
     return [
-        value.name.partition(",")[0].rpartition(".")[2],
+        value.name.partition(",")[0].partition(" in ")[0].rpartition(".")[2],
         *(part[0].removeprefix(value.name) for part in value.parts),
     ]
 
