@@ -21,8 +21,10 @@ from recorder import Recorder
 from replayer import verify_tape
 from replayer.diagnose import explain_tape
 from replayer.diagnose.explain.answer.explanation import Explanation
+from replayer.diagnose.explain.cause import Cause, SourceLocation
 from replayer.diagnose.explain.outside import further_variants
 from replayer.diagnose.explain.outside.further_variants import MEMORY, OTHER_SEEDS
+from replayer.diagnose.explain.values.given_values import GivenFunctions
 from replayer.diagnose.explain.variants import Variant, VariantOutcome
 from replayer.diagnose.investigation import investigate as investigation
 from replayer.diagnose.investigation.investigate import HIDDEN, investigate
@@ -288,6 +290,8 @@ def test_after_a_desync_that_verify_saw_more_seeds_are_tried(module: Any) -> Non
     explanation = explain_tape("run.tape", tick=BAD_TICK, sim="not_known:Shelf", factory=module.Shelf, seen="a dump")
     assert explanation.variables is not None
     assert explanation.variables.values == {"PYTHONHASHSEED": ("0", "9")}
+    assert explanation.seen == "a dump"
+    assert [one.cause for one in explanation.tested] == [MEMORY]
     assert explanation.cause is not None
     assert explanation.cause.place.line == line_of("Shelf")
 
@@ -443,3 +447,18 @@ def test_a_search_refutes_nothing_that_the_variants_show(
     monkeypatch.setattr(investigation, "explain_tape", lambda *_, **__: unknown)
     [hidden] = investigate("run.tape", sim="not_known:Plain", factory=module.Plain).tested
     assert (hidden.cause, hidden.suspicious) == (HIDDEN, None if len(set(starts)) > 1 else False)
+
+
+@pytest.mark.parametrize("has_effect", [True, False])
+def test_a_line_whose_function_has_no_effect_is_not_all_that_is_told(
+    module: Any, monkeypatch: pytest.MonkeyPatch, *, has_effect: bool
+) -> None:
+    """It is called the first difference, and further causes are tested as if no line were known."""
+    record(module.Plain())
+    pair = VariantOutcome(Variant("old", code="old"), None), VariantOutcome(Variant("now"), None)
+    cause = Cause("edited", SourceLocation("herd.py", 3, "Herd.step", "x += 2"), None, None, (), None, [], [])
+    functions = GivenFunctions(names=(), has_effect=has_effect)
+    edited = Explanation(BAD_TICK, 0, [*pair], pair, [], cause, [], None, [], [], functions=functions)
+    monkeypatch.setattr(investigation, "explain_tape", lambda *_, **__: edited)
+    tested = investigate("run.tape", sim="not_known:Plain", factory=module.Plain).tested
+    assert [one.cause for one in tested] == ([] if has_effect else [HIDDEN])
