@@ -120,17 +120,19 @@ class VariantOutcome:
         step: the traced step; None if it was not reached.
         why_not: why it was not reached.
         imported: the environment variables that the user's modules read on import.
+        given: the result of a step with functions of another version, of which nothing else is kept.
     """
 
     variant: Variant
     step: TracedStep | None
     why_not: str | None = None
     imported: tuple[OutsideRead, ...] = ()
+    given: Result | None = None
 
     @property
     def result(self) -> Result | None:
         """The hash after the step, and the error that it raised; None if it was not reached."""
-        return None if self.step is None else self.step.result
+        return self.given if self.step is None else self.step.result
 
 
 def traced_present(outcomes: Sequence[VariantOutcome]) -> VariantOutcome | None:
@@ -199,7 +201,8 @@ class VariantRunner:
                 step = TracedStep.from_plain(outcome["step"]) if "step" in outcome else None
                 label = variant.label if start is None else _started_text(start)
                 evolved = attrs.evolve(variant, label=label, start=start)
-                outcomes.append(VariantOutcome(evolved, step, outcome.get("gave_up"), imported))
+                given = (outcome["result"][0], outcome["result"][1]) if "result" in outcome else None
+                outcomes.append(VariantOutcome(evolved, step, outcome.get("gave_up"), imported, given))
         return outcomes
 
     def state(self, variant: Variant, tick: int) -> Snapshot | None:

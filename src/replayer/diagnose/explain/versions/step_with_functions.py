@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from replayer.diagnose.explain.step_trace import StepTrace, snapshot_from_plain
-from replayer.diagnose.explain.trace_step import Run, TracedStep, run_untraced
+from replayer.diagnose.explain.trace_step import Run, run_untraced
 from replayer.diagnose.explain.versions.taken_functions import NotTakenError, take_functions, was_run
 from sim.kernel.simulation import Simulation
 
@@ -26,15 +25,15 @@ Group = Sequence[Sequence[str]]  # See taken_functions.take_functions.
 
 
 def steps_with(groups: Sequence[Group], run: Run, inputs: Any) -> list[dict[str, Any]]:
-    """The result of the step as it is, and with each group of functions: "step" and "hash", or why it "gave_up"; with NOT_RUN both.
+    """The result of the step as it is, and with each group of functions: its "result", or why it "gave_up"; with NOT_RUN both.
 
     run: as in trace_step.py. Raises RuntimeError if a copy of the process died in the step as it is.
     """
     begin_s = time.monotonic()
-    own = run_untraced(run, inputs)
+    own = _step((), run, inputs, 0.0, marked=False)
     now_s = time.monotonic()
     patience_s, end_s = PATIENCE_S + PATIENCE_STEPS * (now_s - begin_s), now_s + TIME_S
-    results = [_plain(own)]
+    results = [{"result": own["result"]}]
     for group in groups:
         if time.monotonic() > end_s:
             results.append({"gave_up": OUT_OF_TIME})
@@ -43,8 +42,8 @@ def steps_with(groups: Sequence[Group], run: Run, inputs: Any) -> list[dict[str,
         if done is None or not done:
             results.append({"gave_up": NOT_ENDED if done is None else NOT_TAKEN})
             continue
-        results.append(_plain(done))
-        if len(group) == 1 and _outcome(done) == _outcome(own):
+        results.append({"result": done["result"]})
+        if len(group) == 1 and done["result"] == own["result"]:
             marked = _run_with(group, run, inputs, patience_s, marked=True)
             if not marked or not marked["was_run"]:
                 results[-1]["gave_up"] = NOT_RUN
@@ -56,33 +55,29 @@ def _run_with(group: Group, run: Run, inputs: Any, patience_s: float, *, marked:
 
     marked: whether the functions note that they run.
     """
-
-    def in_place(work: Any) -> dict[str, Any]:
-        return run(partial(_with, work, group, patience_s, marked=marked))
-
     try:
-        return run_untraced(in_place, inputs)
+        return _step(group, run, inputs, patience_s, marked=marked)
     except RuntimeError:
         return None
 
 
+def _step(group: Group, run: Run, inputs: Any, patience_s: float, *, marked: bool) -> dict[str, Any]:
+    def in_place(work: Any) -> dict[str, Any]:
+        return run(partial(_with, work, group, patience_s, marked=marked))
+
+    return run_untraced(in_place, inputs)
+
+
 def _with(work: Any, group: Group, patience_s: float, simulation: Simulation, *, marked: bool) -> dict[str, Any]:
-    # The default action ends this copy also where the step is in compiled code.
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    signal.setitimer(signal.ITIMER_REAL, patience_s)
+    """Run the step in this copy. patience_s: after which it is ended; 0 for no end."""
+    if patience_s:
+        # The default action ends this copy also where the step is in compiled code.
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.setitimer(signal.ITIMER_REAL, patience_s)
     try:
         take_functions(group, marked=marked)
     except NotTakenError:
         return {}
     result: dict[str, Any] = work(simulation)
-    return result | {"was_run": was_run()}
-
-
-def _outcome(done: dict[str, Any]) -> tuple[Any, Any]:
-    return done["hash"], done["raised"]
-
-
-def _plain(done: dict[str, Any]) -> dict[str, Any]:
-    state = snapshot_from_plain(done["state"]) if done["raised"] is None else None
-    step = TracedStep(state, done["raised"], StepTrace(), is_same=True, note=None, is_traced=False)
-    return {"step": step.to_plain(), "hash": done["hash"]}
+    # Without the state, which may be large, and of which there would be as many as functions.
+    return {"result": [result["hash"], result["raised"]], "was_run": was_run()}

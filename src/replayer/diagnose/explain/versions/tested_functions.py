@@ -231,7 +231,7 @@ class _Test:
         taken = tuple(tuple(one.taken for one in group) for group in groups)
         variant = attrs.evolve(second, label="now, with functions of A", taken=taken)
         own, *outcomes = self.run([variant], [second.start])
-        if own.step is None or len(outcomes) != len(groups):
+        if own.result is None or len(outcomes) != len(groups):
             return [None for _ in groups]
         if own.result != self.pair[1].result:
             raise _VariesError
