@@ -12,6 +12,7 @@ import pytest
 
 import recorder
 import replayer.commands.main
+from replayer.diagnose.explain.versions import tested_functions
 
 from oracle.command_lines import run
 
@@ -159,6 +160,19 @@ def test_functions_that_do_it_only_together(capsys: pytest.CaptureFixture[str]) 
     )
     found = explained(capsys, "Kiln", old, new.replace("self.hour += 1", "self.hour = self.hour + 1"))
     assert found["functions"]["names"] == ["Kiln.first", "Kiln.second"]
+
+
+def test_functions_for_which_there_is_no_time_are_counted(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is said of those, nor of what all of them do together."""
+    monkeypatch.setattr(tested_functions, "TESTED_MAX", 2)
+    gain = "return sum([self.a(), self.b(), self.c()])"
+    gain += "".join(f"\n\n    def {name}(self):\n        return 0.5" for name in "abc")
+    found = explained(capsys, "Kiln", KILN.format(gain=gain), KILN.format(gain=gain.replace("0.5", "0.75")))
+    assert found["functions"]["names"] == []
+    told = "of 3 functions that differ, 2 of A were tried in B, each alone: none gives the state of A"
+    assert told in found["notes"]
 
 
 @pytest.mark.parametrize("value", ["0.75", "float(str(0.5 + 0.25))"])

@@ -10,6 +10,7 @@ import ast
 import copy
 import time
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 import attrs
 
@@ -122,8 +123,9 @@ def _spans(node: ast.stmt, line: int) -> bool:
 
 
 def _is_in(cause: Cause, functions: Sequence[_Changed]) -> bool:
-    own = outermost(cause.place.function), outermost(cause.other_place.function if cause.other_place else "")
-    return any(one.name in own for one in functions)
+    places = [cause.place, *([cause.other_place] if cause.other_place is not None else [])]
+    own = {(Path(one.path).name, outermost(one.function)) for one in places}  # Modules may have functions of one name.
+    return any((Path(file).name, one.name) in own for one in functions for file in one.files)
 
 
 @attrs.frozen
