@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,13 +14,19 @@ import pytest
 
 from recorder import Recorder
 from recorder.ambient.outside.outside_read import ENTROPY, OutsideRead
+from replayer.diagnose.explain import variant_process
 from replayer.diagnose.explain.answer.explanation import Explanation
 from replayer.diagnose.explain.cause import Cause, SourceLocation
 from replayer.diagnose.explain.explain import explain_tape
 from replayer.diagnose.explain.explained_pair import restored_notes
 from replayer.diagnose.explain.outside.differing_reads import differing_reads
+from replayer.diagnose.explain.step_trace import snapshot_to_plain
 from replayer.diagnose.explain.variant_choice import choose_pair
+from replayer.diagnose.explain.variant_process import _NotReachedError, _prepared
 from replayer.diagnose.explain.variants import Variant, VariantOutcome
+from replayer.playback.cursor import Cursor
+from replayer.playback.make_simulation import make_simulation
+from replayer.tape.tape import Tape
 
 MODULE = """
 import json
@@ -207,3 +214,22 @@ def test_what_only_one_of_two_reads_does_not_make_the_difference() -> None:
 
     assert differing_reads(cause, (reading, reading), [seed], run) is not None
     assert differing_reads(cause, (without, reading), [seed], run) is None
+
+
+@pytest.mark.parametrize(("starts", "is_reached"), [([None, -1], True), ([-1], True), ([None, -1, 4], False)])
+def test_an_instance_that_none_can_follow_has_the_longer_time(
+    monkeypatch: pytest.MonkeyPatch, starts: list[int | None], *, is_reached: bool
+) -> None:
+    """Those of a keyframe can follow, and take less; a fresh one is no run up to the tick."""
+    monkeypatch.setattr(variant_process, "NEVER_RESTORED_S_MAX", -1.0)
+    factory = importlib.import_module("restored_game").Scale
+    with Recorder("run.tape", factory(), trial_ms=0) as recording:
+        for _ in range(6):
+            recording.step()
+    with Tape("run.tape") as tape:
+        cursor = Cursor(tape, make_simulation(tape, factory))
+        cursor.seek(4)
+        job = {"before": snapshot_to_plain(cursor.state.snapshot()), "tick": 5, "starts": starts}
+        job |= {"taken": [], "settings": {}, "joined": [], "separated": []}
+        with nullcontext() if is_reached else pytest.raises(_NotReachedError, match="takes longer than -1 s"):
+            assert _prepared(tape, lambda: factory, job, -1).tick == 4
