@@ -19,7 +19,7 @@ import attrs
 from recorder.adapted.first_trial import returned_names
 from recorder.adapted.named_differences import named_differences
 from recorder.exception_text import raised_text
-from recorder.processes.isolated_fork import NotIsolatedError, ensure_can_isolate, run_isolated
+from recorder.processes.isolated_fork import ForkedRun, NotIsolatedError, ensure_can_isolate, run_isolated
 from recorder.session.recorder import Recorder
 from recorder.trial.returned import Leaves, differing_leaves, leaves_of
 from recorder.trial.trajectory import differing_fields
@@ -35,6 +35,7 @@ SEEDS = 8
 TICKS = 200
 LOADS = 6  # Random ticks of each seed at which a state is saved and loaded.
 CONTROL_S = 120.0  # The time limit of the run that shows what differs anyway.
+PATIENCE_S = 5.0  # With a copy that sleeps: it may wait for threads that it has not.
 AHEAD_TICKS = 40  # Steps of an instance after a load.
 KEYFRAME_TICKS = 16  # The recorder of the trial saves every so many ticks.
 
@@ -116,6 +117,7 @@ class Subject:
         seeds_resets: pass a seed at each reset that has none.
         step: the name of the method that makes a step, of a plain object; None for "step".
         ignore: names of attributes that no step reads, of an object that has an adapter.
+        stuck: a copy of this process that waited, and so would all others.
     """
 
     make: Callable[..., Any]
@@ -125,6 +127,7 @@ class Subject:
     seeds_resets: bool = False
     step: str | None = None
     ignore: tuple[str, ...] = ()
+    stuck: list[ForkedRun] = attrs.field(factory=list)
 
     def simulation(self, seed: int = 0) -> Simulation:
         """Make a new simulation. Raises TypeError, and any exception of make."""
@@ -171,11 +174,15 @@ class Subject:
 
     def _control(self, seed: int, ticks: int) -> list[Leaves] | None:
         """What the steps of an equal run return in a copy of this process; None if there can be none."""
+        if self.stuck:
+            return None
         try:
             ensure_can_isolate()
-            ended = run_isolated(lambda send: send(self._live(seed, ticks).results), CONTROL_S)
+            ended = run_isolated(lambda send: send(self._live(seed, ticks).results), CONTROL_S, PATIENCE_S)
         except (NotIsolatedError, OSError):
             return None
+        if ended.was_waiting:
+            self.stuck.append(ended)
         return ended.messages[0] if ended.messages else None
 
 

@@ -16,6 +16,7 @@ import errno
 import fcntl
 import gc
 import io
+import math
 import mmap
 import os
 import resource
@@ -27,6 +28,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from typing import Any, NoReturn
@@ -114,10 +116,11 @@ def ensure_can_isolate() -> None:
         raise NotIsolatedError(f"the process shares {size_bytes >> 20} MiB of memory with others")
 
 
-def run_isolated(work: Callable[[Send], None], limit_s: float) -> ForkedRun:
+def run_isolated(work: Callable[[Send], None], limit_s: float, patience_s: float = math.inf) -> ForkedRun:
     """Run work in an isolated copy of this process; it sends its results. In a copy: in a further copy of that.
 
-    limit_s: the time after which the copy is killed. Raises OSError if no process can be started.
+    limit_s: the time after which the copy is killed. patience_s: it is killed, too, if it and all that it started have slept
+    for so long, as they do if they wait for a thread that only this process has. Raises OSError if no process can be started.
     """
     deadline_s = time.monotonic() + limit_s
     states = forked_states()  # This child must be an exact copy.
@@ -133,11 +136,11 @@ def run_isolated(work: Callable[[Send], None], limit_s: float) -> ForkedRun:
         _live(work, write_end, parent, states)
     os.close(write_end)
     try:
-        messages, is_complete = _receive(read_end, deadline_s)
+        messages, is_complete = _receive(read_end, deadline_s, partial(_work_while_asleep, child), patience_s)
     finally:
         os.close(read_end)
         with _own_calls():
-            exit_code, was_waiting = _end(child, deadline_s)
+            exit_code, was_waiting = _end(child, deadline_s if is_complete else time.monotonic())
     error = messages.pop().text if messages and isinstance(messages[-1], _Raised) else None
     return ForkedRun(messages, exit_code if is_complete else None, error, was_waiting)
 
@@ -150,14 +153,23 @@ def denied() -> str | None:
 # --- the parent
 
 
-def _receive(pipe: int, deadline_s: float) -> tuple[list[Any], bool]:
-    """The messages up to the end of the pipe, and True, or up to the deadline, and False."""
-    received = bytearray()
+def _receive(
+    pipe: int, deadline_s: float, asleep: Callable[[], object | None], patience_s: float
+) -> tuple[list[Any], bool]:
+    """The messages up to the end of the pipe, and True; or up to the deadline or the end of the patience, and False.
+
+    asleep: what the copy has worked, if it is asleep; None otherwise.
+    """
+    received, before = bytearray(), None
     messages: list[Any] = []
     poll = select.poll()
     poll.register(pipe, select.POLLIN | select.POLLHUP)
     while (left_s := deadline_s - time.monotonic()) > 0:
-        if not poll.poll(left_s * 1000):
+        if not poll.poll(min(left_s, patience_s) * 1000):
+            now = asleep() if patience_s < left_s else None
+            if now is not None and now == before:
+                break
+            before = now
             continue
         part = os.read(pipe, 1 << 20)
         if not part:

@@ -9,6 +9,7 @@ import attrs
 
 from recorder.conformance.contract_checks import (
     FRESH,
+    PATIENCE_S,
     PROCESS,
     RECORDED,
     SAME_SEED,
@@ -136,7 +137,7 @@ def _hidden_state(subject: Subject, ticks: int) -> SyncReport | None:
     """Search for hidden state next to a live run; None if the inputs for one cannot be made in a copy of this process."""
     try:
         ensure_can_isolate()
-        lived = run_isolated(lambda send: send(subject.live(0, min(ticks, HIDDEN_TICKS)).inputs), INPUTS_S)
+        lived = run_isolated(lambda send: send(subject.live(0, min(ticks, HIDDEN_TICKS)).inputs), INPUTS_S, PATIENCE_S)
     except (NotIsolatedError, OSError):
         return None
     if not lived.messages:

@@ -88,6 +88,20 @@ def test_a_copy_that_waits_for_its_own_copy_at_work_is_not_waiting() -> None:
     assert was_waiting == {"with_a_copy": False, "with_a_thread": False, "with_a_sleeping_copy": True}
 
 
+def test_a_copy_that_waits_for_ever_is_ended_before_its_time() -> None:
+    """One that works, or whose own copy works while it waits, is not."""
+    waited = run_isolated(lambda _: threading.Event().wait(), 600.0, 0.5)
+    assert (waited.exit_code, waited.was_waiting) == (None, True)
+
+    def works_at_last(send: Any) -> None:
+        for _ in range(4):
+            run_isolated(lambda _: _spin(), 0.4)
+        send("done")
+
+    worked = run_isolated(works_at_last, 600.0, 0.5)
+    assert (worked.messages, worked.exit_code) == (["done"], 0)
+
+
 def test_files_of_the_parent_stay_as_they_are(tmp_path: Path) -> None:
     """Neither their content nor the position in them; files that the copy opens to write lead nowhere."""
     path, read_path = tmp_path / "log.txt", tmp_path / "read.txt"
