@@ -272,8 +272,14 @@ def test_memory_that_is_read_before_it_is_written_is_named(module: Any) -> None:
     if not further_variants.fills_memory():
         pytest.skip("the C library does not fill memory")
     record(module.Dirty())
-    explanation = explain_tape("run.tape", tick=BAD_TICK, sim="not_known:Dirty", factory=module.Dirty, seen="a dump")
-    assert not explanation.agrees
+    for _ in range(4):
+        explanation = explain_tape(
+            "run.tape", tick=BAD_TICK, sim="not_known:Dirty", factory=module.Dirty, seen="a dump"
+        )
+        assert not explanation.agrees
+        if explanation.memory_runs:
+            break
+        assert explanation.pair is not None  # By chance, two plain runs got other bytes there: no pattern was needed.
     assert explanation.memory_runs in (further_variants.RUNS, further_variants.UNSURE_RUNS)
     assert explanation.pair is not None
     assert explanation.is_recorded(explanation.pair[0])
