@@ -192,7 +192,12 @@ def is_users(module_name: str) -> bool:
     file = content.get("__file__")
     if not isinstance(file, str):
         return content.get("__spec__") is None
-    return module_name.startswith(_WORLDS) or not any(Path(file).is_relative_to(place) for place in _installed())
+    return module_name.startswith(_WORLDS) or not is_installed(file)
+
+
+def is_installed(file: str) -> bool:
+    """Return True for a file of Python's own library, or of an installed package."""
+    return any(Path(file).is_relative_to(place) for place in _installed())
 
 
 def content_of(one: object) -> dict[str, Any] | None:

@@ -324,9 +324,8 @@ class Transplant:
             made.default_factory = original.default_factory
         self._made[path] = made
         if not put_content(kind, made, self._content(path, kind)):
-            self._made[path] = (
-                original  # What was made holds nothing, as the array that is left as np.empty_like made it.
-            )
+            # What was made holds nothing, as the array that is left as np.empty_like made it.
+            self._made[path] = original
             return original
         self._put_own(path, kind, made)
         return made

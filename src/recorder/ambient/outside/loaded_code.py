@@ -140,10 +140,11 @@ class CodeComparison:
 def code_note(simulation: Any) -> dict[str, Any]:
     """The note on the code around a simulation's class, for META; empty for a class that is not the user's, or too much code."""
     try:
-        named = list(_definitions(simulation))
+        places = list(places_of(simulation))
+        named = list(_definitions(places))
         found = [(one.is_value, _digest(one)) for one in named]
         lines = b"".join(key + bytes((len(digests) // LINE_BYTES,)) + digests for key, digests in _lines_of(named))
-        kept = {_digest(one) for one in _kept(simulation)}
+        kept = {_digest(one) for one in _kept(places)}
         imported = {_digest(one) for one in _imported(named)}
     except Exception:  # noqa: BLE001 - whatever a module's objects raise when they are looked at: it stops no recording
         return {}
@@ -171,14 +172,15 @@ def compare_code(note: CodeNote, simulation: Any) -> CodeComparison | None:
     """Compare the code around a simulation's class with a note; None for the code of another version of Python."""
     if note.python != _python():
         return None
-    named = list(_definitions(simulation))
+    places = list(places_of(simulation))
+    named = list(_definitions(places))
     code = {_digest(one): one for one in named if not one.is_value}
     values = {_digest(one): one for one in named if one.is_value}
     new = [one for digest, one in code.items() if digest not in note.definitions]
     edited = _edited_lines(named, note.lines)
-    kept = {} if note.kept is None else {_digest(one): one for one in _kept(simulation)}
+    kept = {} if note.kept is None else {_digest(one): one for one in _kept(places)}
     functions = [one.content for one in named if not one.is_value]
-    left_out = list(dict.fromkeys(_left_out(simulation, functions, is_kept=note.kept is not None)))
+    left_out = list(dict.fromkeys(_left_out(places, functions, is_kept=note.kept is not None)))
     other_values = [one for digest, one in values.items() if digest not in note.values]
     imported = {_digest(one): f"{one.name} (imported at {one.path})" for one in _imported(named)}
     noted_imports = imported.keys() if note.imported is None else note.imported
@@ -209,10 +211,10 @@ def _shown_values(different: list[Definition]) -> Iterator[str]:
             yield f"the members of {holder} ({one.file})"
 
 
-def _left_out(simulation: Any, functions: list[types.FunctionType], *, is_kept: bool) -> Iterator[str]:
+def _left_out(places: Iterable[Place], functions: list[types.FunctionType], *, is_kept: bool) -> Iterator[str]:
     """What the code names and the note has no digest of. is_kept: see CodeNote.kept."""
     named, found = names_in_code(functions), dict[int, str]()
-    for place in places_of(simulation):
+    for place in places:
         value = place.value()
         if place.key not in named or _is_special(place.key) or value_text(value) is not None:
             continue
@@ -283,9 +285,8 @@ def places_of(simulation: Any) -> Iterator[Place]:
         module = sys.modules[name]
         content = dict(vars(module))
         path = str(content.get("__file__") or name)
-        for only_here in (
-            code_text.names_of_a_program(path) if name == "__main__" else ()
-        ):  # A replay imports the module.
+        # A replay imports the module.
+        for only_here in code_text.names_of_a_program(path) if name == "__main__" else ():
             content.pop(only_here, None)
         yield from _places_in(module, content, name, "", path)
         used = {_module_name(value) for value in content.values()}
@@ -320,8 +321,8 @@ def definitions_at(place: Place, value: Any) -> Iterator[Definition]:
             yield Definition(place.name, place.file, function)
 
 
-def _definitions(simulation: Any) -> Iterator[Definition]:
-    return (one for place in places_of(simulation) for one in definitions_at(place, place.value()))
+def _definitions(places: Iterable[Place]) -> Iterator[Definition]:
+    return (one for place in places for one in definitions_at(place, place.value()))
 
 
 def _imported(named: Iterable[Definition]) -> Iterator[Definition]:
@@ -331,9 +332,9 @@ def _imported(named: Iterable[Definition]) -> Iterator[Definition]:
         yield Definition(name, "", f"{_IMPORTED}{text}", place)
 
 
-def _kept(simulation: Any) -> Iterator[Definition]:
+def _kept(places: Iterable[Place]) -> Iterator[Definition]:
     """What functions, partial calls and patterns keep, at each name that has any of them."""
-    for place in places_of(simulation):
+    for place in places:
         value = place.value()
         text = kept_text(value, place.module) if value_text(value) is None else None
         if text:

@@ -9,14 +9,13 @@ import ast
 import dis
 import importlib.util
 import sys
-import sysconfig
 import types
 from collections.abc import Iterable, Iterator
 from importlib.machinery import PathFinder
 from pathlib import Path
 
 from recorder.ambient.outside.code_text import code_text
-from recorder.ambient.roots import content_of, is_users
+from recorder.ambient.roots import content_of, is_installed, is_users
 
 MODULES_MAX = 64  # In a note.
 _OURS = {"sim", "recorder", "replayer"}
@@ -141,9 +140,7 @@ def _own_source(name: str) -> Path | None:
         folders = spec.submodule_search_locations
     if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
         return None
-    paths = sysconfig.get_paths()
-    others = tuple(f"{paths[kind]}/" for kind in ("stdlib", "platstdlib", "purelib", "platlib"))
-    return None if spec.origin.startswith(others) or "/site-packages/" in spec.origin else Path(spec.origin)
+    return None if is_installed(spec.origin) or "/site-packages/" in spec.origin else Path(spec.origin)
 
 
 def _compiled(path: Path) -> types.CodeType | None:

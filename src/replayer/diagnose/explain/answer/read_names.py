@@ -110,11 +110,12 @@ class ReadNames(AlignedLines):
 
     def _since(self, origin: ValueOrigin) -> list[tuple[str, ValueOrigin]]:
         """For a large value, which is not read after each line: the first difference since its last reading."""
-        for place in range(origin.item if origin.since is None else origin.since + 1, origin.item):
+        span = range(origin.item if origin.since is None else origin.since + 1, origin.item)
+        for place in span:
             changed = self._alignment.changed_at(place)
             if changed:
                 return [(changed[0], ValueOrigin(HERE, place))]
-        for place in range(origin.item if origin.since is None else origin.since + 1, origin.item):
+        for place in span:
             for name in self._reads(place):  # It differed before, and a line that ran since then may have used it.
                 where = self._alignment.origin(name, place)
                 if where is not None and where.kind in (HERE, DIVERGED):
