@@ -205,14 +205,16 @@ def _same_text(explanation: Explanation) -> str:
     """What the variants did, of which no two are compared, and not all give the recorded state."""
     if any(map(explanation.is_recorded, explanation.ran)):  # Such as a result that was not repeated.
         return "not all variants give the recorded state"
-    if len({one.result for one in explanation.ran}) > 1 or any(
-        note in explanation.notes for note in (NOT_DETERMINISTIC, NOT_REPEATABLE)
-    ):
+    raised = [one.step is not None and one.step.raised is not None for one in explanation.ran]
+    states = {one.result for one, is_error in zip(explanation.ran, raised, strict=True) if not is_error}
+    if any(note in explanation.notes for note in (NOT_DETERMINISTIC, NOT_REPEATABLE)) or len(states) > 1:
         return "no variant gives the recorded state"
-    step = explanation.ran[0].step
-    if step is not None and step.raised is not None:
-        return "all variants raise the same error, and the recording has a state"
-    return "all variants give the same state, which is not the recorded one"
+    if states:
+        which = "variants that do not raise" if any(raised) else "variants"
+        return f"all {which} give the same state, which is not the recorded one"
+    if len({one.result for one in explanation.ran}) > 1:
+        return "all variants raise, and the recording has a state"
+    return "all variants raise the same error, and the recording has a state"
 
 
 def _proved_lines(path: Location, report: VerificationReport | None) -> list[str]:

@@ -13,8 +13,9 @@ import sim.kernel
 from sim.kernel.simulation import Simulation, subject_of
 
 _PACKAGES = Path(sim.kernel.__file__ or "").parents[2]
-# Not imported: the adapters and the replayer are above this room. Worlds and scenarios count as the user's code.
-_LIBRARY = tuple(f"{_PACKAGES / name}/" for name in ("recorder", "replayer", "sim/kernel", "sim/adapters"))
+# Not imported: the adapters and the replayer are above this room.
+_LIBRARY = tuple(f"{_PACKAGES / name}/" for name in ("recorder", "replayer", "sim"))
+_WORLDS = tuple(f"{_PACKAGES / name}/" for name in ("sim/worlds", "sim/scenario"))  # They count as the user's code.
 
 _PYTHONS = Path(os.__file__).parent
 # Locks, waits and pools of Python's library, which ask a clock how long they may wait, and for random names: neither leaves
@@ -38,7 +39,7 @@ class OwnCode:
         """layers: further objects whose packages are the user's: those that the simulation's object wraps."""
         paths = sysconfig.get_paths()
         others = {paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")}
-        self._others = (*(f"{folder}/" for folder in others), *_LIBRARY)
+        self._others = tuple(f"{folder}/" for folder in others)
         objects = (subject_of(simulation), *layers)
         self._own = {root for one in objects if (root := _root_of(type(one).__module__))}
         self._decided: dict[str, bool] = {}
@@ -55,12 +56,12 @@ class OwnCode:
             return False
         if any(path == root or path.startswith(f"{root}/") for root in self._own):
             return True
-        return not path.startswith(self._others) and "/site-packages/" not in path
+        return not (path.startswith(self._others) or is_librarys(path) or "/site-packages/" in path)
 
 
 def is_librarys(path: str) -> bool:
     """Return True for a file of this library, other than a world's or a scenario's."""
-    return path.startswith(_LIBRARY)
+    return path.startswith(_LIBRARY) and not path.startswith(_WORLDS)
 
 
 def _root_of(module_name: str) -> str:
