@@ -41,6 +41,7 @@ from recorder.ambient.outside.outside_read import (
 )
 from recorder.ambient.outside.process_facts import (
     CPU_FEATURES,
+    FLAGS,
     LOCALE_NAME,
     PROCESSORS,
     TIME_ZONE,
@@ -69,7 +70,7 @@ _READ_AS = {
 # Noted of each process, by the functions that tell them.
 _TOLD_BY = {"os.cpu_count": PROCESSORS, "os.sched_getaffinity": USABLE, "os.getcwd": WORKING_DIRECTORY}
 # Earlier recordings do not note them; and the package of threads may be loaded later here, or not yet.
-_MAY_LACK = ("numba_threads", USABLE, WORKING_DIRECTORY)
+_MAY_LACK = ("numba_threads", USABLE, WORKING_DIRECTORY, FLAGS)
 _WITH_PATHS = (FILE, FOLDER, ATTRIBUTES)
 _WHY_NOT = {
     CLOCK: "a clock differs from run to run",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from recorder.ambient.outside.outside_read import VARIABLE
+from recorder.ambient.outside.process_facts import FLAG_VARIABLES
 from recorder.text import counted
 from replayer.desync.outside_comparison import DIFFERS, EQUAL, LATER, ReadComparison
 from replayer.diagnose.explain.answer.explanation import DecidingVariables, Explanation
@@ -15,6 +16,7 @@ from replayer.diagnose.explain.variant_choice import SEED
 _READS_SHOWN = 12
 _NAMES_SHOWN = 6
 _DEPEND_ON_SEED = "on which hash() of texts and the order of sets of texts depend"
+_FLAG_OF = {variable: f"sys.flags.{name}" for name, variable in FLAG_VARIABLES.items()}  # Or its command line sets it.
 _MARKS = {DIFFERS: "!", LATER: "!", EQUAL: "-"}
 
 
@@ -72,9 +74,12 @@ def _variables_text(found: DecidingVariables | None) -> str | None:
     runs = f"(in {found.runs} of {found.runs} processes each)"
     is_seed = list(found.values) == [SEED]
     if found.is_recorded:
-        shown = [f"{name} ({_set_text(recorded)} in the recording)" for name, (recorded, _) in found.values.items()]
+        then = {name: f"{_set_text(recorded)} in the recording" for name, (recorded, _) in found.values.items()}
         what = f", {_DEPEND_ON_SEED}" if is_seed else ""
-        named = f"the environment variable{'s' if len(shown) > 1 else ''} {', '.join(shown)}{what}"
+        shown = [f"{name} ({then[name]})" for name in then if name not in _FLAG_OF]
+        flags = [f"Python's flag {_FLAG_OF[name]} (or {name}; {then[name]})" for name in then if name in _FLAG_OF]
+        variables = [f"the environment variable{'s' if len(shown) > 1 else ''} {', '.join(shown)}"] if shown else []
+        named = " and ".join(variables + flags) + what
         # A seed that the process drew for itself was not tried: that of the variants is another one.
         tried = found.values[SEED][1] if SEED in found.values else None
         now = "as it is now" if tried is None else f"with {tried}" if is_seed else f"as now, with {SEED}={tried},"

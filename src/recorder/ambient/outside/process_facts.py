@@ -6,6 +6,7 @@ import contextlib
 import decimal
 import locale
 import os
+import re
 import sys
 import time
 from typing import Any
@@ -30,9 +31,13 @@ _BEGINS_WITH = {
     RECURSION: "1000",
     DECIMAL: "prec=28 rounding=ROUND_HALF_EVEN",
 }
+FLAGS, NO_FLAGS = "sys.flags", "as by default"
+# Of Python's command line, those that may change what a step does, each with the variable that sets it, too.
+FLAG_VARIABLES = {"optimize": "PYTHONOPTIMIZE", "dev_mode": "PYTHONDEVMODE", "utf8_mode": "PYTHONUTF8"}
 TIME_ZONE, LOCALE_NAME, CPU_FEATURES = "time_zone", "locale", "cpu_features"
 PROCESSORS, USABLE, FOLDER = "processors", "usable_processors", "working_directory"
 _DIGEST_BYTES = 8
+_FLAGS = re.compile(rf"{NO_FLAGS}|(({'|'.join(FLAG_VARIABLES)})=[0-9]( |$))+")
 
 
 def time_zone() -> str:
@@ -47,11 +52,11 @@ def locale_name() -> str:
 
 
 def process_facts() -> dict[str, str]:
-    """The time zone, the locale, the numbers of processors and of numba's threads, NumPy's CPU features, VARIABLES.
+    """The time zone, the locale, Python's flags, processors, numba's threads, NumPy's CPU features, VARIABLES.
 
     And a digest of the working directory, whose path may be private. Nothing is started or changed by asking.
     """
-    facts = {TIME_ZONE: time_zone(), LOCALE_NAME: locale_name(), PROCESSORS: str(os.cpu_count())}
+    facts = {TIME_ZONE: time_zone(), LOCALE_NAME: locale_name(), PROCESSORS: str(os.cpu_count()), FLAGS: _flags()}
     if hasattr(os, "sched_getaffinity"):
         facts[USABLE] = str(len(os.sched_getaffinity(0)))
     with contextlib.suppress(OSError):  # It was deleted.
@@ -64,6 +69,28 @@ def process_facts() -> dict[str, str]:
         facts["numba_threads"] = str(numba.config.NUMBA_NUM_THREADS)
     facts |= {name: text for name, text in changed_settings().items() if text != _BEGINS_WITH[name]}
     return facts | {name: os.environ[name] for name in VARIABLES if name in os.environ}
+
+
+def _flags() -> str:
+    """The flags of FLAG_VARIABLES that are set, for example optimize=1."""
+    values = {name: int(getattr(sys.flags, name)) for name in FLAG_VARIABLES}
+    return " ".join(f"{name}={value}" for name, value in values.items() if value) or NO_FLAGS
+
+
+def recorded_flags(noted: str | None) -> dict[str, str | None]:
+    """The variables that set the flags as a recording noted them, where they differ here; None for one to unset.
+
+    Nothing for a text that no process notes: a tape is untrusted.
+    """
+    match = _FLAGS.fullmatch(noted or "")
+    if match is None or noted == _flags():
+        return {}
+    set_then = dict(re.findall(r"(\w+)=(\d)", match[0]))
+    return {
+        variable: set_then.get(name)
+        for name, variable in FLAG_VARIABLES.items()
+        if int(set_then.get(name, 0)) != int(getattr(sys.flags, name))
+    }
 
 
 def folder_digest(path: str) -> str:

@@ -11,7 +11,13 @@ import attrs
 
 from recorder.ambient.outside.outside_note import KEY as OUTSIDE
 from recorder.ambient.outside.outside_note import decode_note
-from recorder.ambient.outside.process_facts import CPU_FEATURES, VARIABLES, process_facts
+from recorder.ambient.outside.process_facts import (
+    CPU_FEATURES,
+    FLAGS,
+    VARIABLES,
+    process_facts,
+    recorded_flags,
+)
 from recorder.environment import describe_environment
 from recorder.factory_spec import Factory
 from replayer.desync.outside_comparison import setting_text
@@ -54,6 +60,7 @@ def first_variants(
         words.append(f"the code in {code}")
     if not variables and code is None and recorded:
         variables = recorded_switches(recorded, present)
+        variables |= recorded_flags(noted.get(FLAGS))
         variables |= {name: noted.get(name) for name in VARIABLES if noted and noted.get(name) != here.get(name)}
         words = [f"{name}={value}" if value is not None else f"{name} unset" for name, value in variables.items()]
         words = [f"as recorded, {', '.join(words)}"] if words else []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import decimal
 import importlib
 import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ import recorder
 import replayer.commands.main
 from recorder import Recorder
 from recorder.ambient.outside.loaded_modules import missing_imports
-from recorder.ambient.outside.process_facts import process_facts
+from recorder.ambient.outside.process_facts import FLAGS, process_facts, recorded_flags
 from replayer.diagnose.explain.explain import explain_tape
 from replayer.diagnose.explain.values.process_settings import recorded_settings
 from replayer.diagnose.explain.variants import SearchResult, Variant, VariantRunner
@@ -80,6 +81,16 @@ class Porter:
 class Team(Porter):
     def step(self, inputs=None):
         self.late += len(os.sched_getaffinity(0))
+
+
+class Guard(Porter):
+    def wake(self):
+        self.late += 1
+        return True
+
+    def step(self, inputs=None):
+        self.late += 1
+        assert self.wake()
 
 
 class Kitchen:
@@ -159,6 +170,28 @@ def test_the_number_of_usable_processors_is_tried_as_it_was_recorded() -> None:
 def test_more_processors_than_there_are_cannot_be_tried() -> None:
     assert recorded_settings(process_facts() | {"usable_processors": "9999"}) == {}
     assert recorded_settings(process_facts() | {"usable_processors": "0"}) == {}
+
+
+def test_pythons_flags_are_tried_as_they_were_recorded(capsys: pytest.CaptureFixture[str]) -> None:
+    """With python -O, assertions do not run."""
+    made = "import ovens, recorder\nwith recorder.Recorder('run.tape', ovens.Guard(), trial_ms=0) as tape:\n"
+    Path("record_it.py").write_text(f"{made}    tape.step(None)\n")
+    subprocess.run([sys.executable, "-O", "record_it.py"], check=True)
+    assert run(replayer.commands.main.main, "explain run.tape --sim ovens:Guard") == 1
+    out = capsys.readouterr().out
+    assert "cause: Python's flag sys.flags.optimize (or PYTHONOPTIMIZE; 1 in the recording): as recorded," in out
+    assert run(replayer.commands.main.main, "verify run.tape --sim ovens:Guard") == 1
+    assert "not tested whether it matters: sys.flags optimize=1 recorded, as by default now" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("text", ["optimize=1 x=2", "optimize=77", "", "optimize=1optimize=1", None])
+def test_flags_that_no_process_notes_are_not_tried(text: str | None) -> None:
+    assert recorded_flags(text) == {}
+
+
+def test_flags_are_tried_where_they_differ() -> None:
+    assert recorded_flags(process_facts()[FLAGS]) == {}
+    assert recorded_flags("optimize=2 utf8_mode=1") == {"PYTHONOPTIMIZE": "2", "PYTHONUTF8": "1"}
 
 
 def test_the_precision_of_decimals_is_tried_as_it_was_recorded() -> None:
