@@ -32,7 +32,7 @@ from recorder.cluster.whole_checkpoint import (
 )
 from recorder.errors import RecordingError, RecordingWarning
 from recorder.exit_codes import UsageError
-from recorder.processes.stuck_workers import PATIENCE_S
+from recorder.processes.lifetimes.stuck_workers import PATIENCE_S
 from sim.closed_on_exit import ClosedOnExit
 from sim.kernel.hooks import Phase
 from sim.kernel.registry import Config

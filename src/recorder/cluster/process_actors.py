@@ -20,8 +20,8 @@ import attrs
 
 from recorder.cluster.actor_engine import Actor, Message, Role
 from recorder.processes.fork_hazard import fork_hazard
+from recorder.processes.lifetimes.stuck_workers import Activity
 from recorder.processes.spawn_pool import without_main
-from recorder.processes.stuck_workers import Activity
 from recorder.processes.worker_pipes import begin_as_worker, starting
 
 _STANDARD_FILES = 3  # stdin, stdout, stderr.

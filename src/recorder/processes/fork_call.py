@@ -9,9 +9,9 @@ import msgpack
 
 from recorder.processes.fork_hazard import ForkHazardError
 from recorder.processes.fork_pool import ForkPool
+from recorder.processes.lifetimes.stuck_workers import WorkerStuckError
 from recorder.processes.pool import Report, WorkerDiedError, results_in_order
 from recorder.processes.seeds.process_generators import forked_states, set_generator_states
-from recorder.processes.stuck_workers import WorkerStuckError
 
 COPY_PATIENCE_S = 10.0
 

@@ -14,16 +14,18 @@ import os
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from multiprocessing.connection import Connection
 from typing import Any
 
 import attrs
 
+from recorder.processes.copied_pools import make_again, pools_to_copy
 from recorder.processes.fork_hazard import ForkHazardError, fork_hazard
+from recorder.processes.lifetimes.descendants import end_descendants
+from recorder.processes.lifetimes.stuck_workers import Activity
 from recorder.processes.pool import Item, OnProgress, Result, Submission, Work
 from recorder.processes.seeds.process_generators import begin_with_imported_states
-from recorder.processes.stuck_workers import Activity
 from recorder.processes.worker_pipes import (
     NO_PROGRESS,
     PipedSubmission,
@@ -78,6 +80,7 @@ class _ForkSubmission(PipedSubmission[Item, Result]):
         super().__init__(items, pool.workers, name, on_progress, pool.patience_s)
         self._work = work
         self._context = multiprocessing.get_context("fork")
+        self._pools = pools_to_copy()
 
     def _feed(self) -> None:
         while len(self._workers) < self._worker_count and (task := next(self._tasks, None)) is not None:
@@ -87,7 +90,7 @@ class _ForkSubmission(PipedSubmission[Item, Result]):
                 warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
                 ours, theirs = self._context.Pipe(duplex=False)
                 progress = self._context.RawValue("q", NO_PROGRESS)
-                arguments = (os.getpid(), task[1], self._work, theirs, progress)
+                arguments = (os.getpid(), task[1], self._work, theirs, progress, self._pools)
                 process = self._context.Process(target=_live, args=arguments)
                 process.start()
                 theirs.close()
@@ -100,12 +103,19 @@ class _ForkSubmission(PipedSubmission[Item, Result]):
         join_worker(self._workers, worker)
 
 
-def _live(parent: int, item: Any, work: Work[Any, Any], pipe: Connection, progress: Progress) -> None:
-    """Run a worker from start to end. It does not wait for threads that the work left running: they may never end."""
+def _live(
+    parent: int, item: Any, work: Work[Any, Any], pipe: Connection, progress: Progress, pools: Sequence[Any]
+) -> None:
+    """Run a worker from start to end. It does not wait for threads that the work left running: they may never end.
+
+    What it has started ends with it: the processes of a pool would wait for ever.
+    """
     gc.freeze()  # Garbage of the parent is the parent's; and to look through its objects would copy their pages.
     begin_as_worker(parent)
     begin_with_imported_states()
+    make_again(pools)
     work_on(item, work, pipe, progress)
+    end_descendants()
     if any(thread is not threading.current_thread() and not thread.daemon for thread in threading.enumerate()):
         sys.stdout.flush()
         sys.stderr.flush()

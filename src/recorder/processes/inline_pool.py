@@ -9,8 +9,8 @@ import attrs
 
 from recorder.processes.fork_hazard import fork_hazard
 from recorder.processes.fork_pool import ForkPool
+from recorder.processes.lifetimes.stuck_workers import PATIENCE_S
 from recorder.processes.pool import Item, OnProgress, Outcome, Pool, Report, Result, Submission, Work
-from recorder.processes.stuck_workers import PATIENCE_S
 
 
 @attrs.frozen

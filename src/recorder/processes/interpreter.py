@@ -6,17 +6,21 @@ A process has one task and prints the result on stdout. If it fails, the last li
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
 import attrs
 
-from recorder.processes.parent_death import end_with_parent
+from recorder.processes.lifetimes.descendants import descendants_of, kill
+from recorder.processes.lifetimes.parent_death import end_with_parent
+
+_LOOK_S = 0.5  # So often it is asked whether a process has ended whose pipes are still open.
 
 PythonProcess = subprocess.Popen[bytes]
 
@@ -83,14 +87,48 @@ def with_module_path() -> dict[str, str | None]:
 
 
 def finish(process: PythonProcess, stdin_bytes: bytes | None = None) -> Finished:
-    """Write stdin_bytes to a process and wait until it has ended. An interrupt of the wait kills it."""
+    """Write stdin_bytes to a process and wait until it has ended. An interrupt of the wait kills it.
+
+    What it may have left running is not waited for, though that can hold the pipes open.
+    """
     with process:
         try:
-            output, errors = process.communicate(stdin_bytes)
+            output, errors = _communicate(process, stdin_bytes)
         except BaseException:
             end_all([process])
             raise
     return Finished(process.returncode, output or b"", last_line(errors or b""))
+
+
+def _communicate(process: PythonProcess, stdin_bytes: bytes | None) -> tuple[bytes | None, bytes | None]:
+    has_ended = False
+    while True:
+        try:
+            return process.communicate(stdin_bytes, timeout=_LOOK_S)
+        except subprocess.TimeoutExpired as late:
+            if has_ended:
+                return late.output, late.stderr
+            has_ended, stdin_bytes = process.poll() is not None, None
+
+
+def lines_of(process: PythonProcess) -> Iterator[bytes]:
+    """The lines that a process prints, as they come, until it has ended. What it may have left running is not waited for."""
+    assert process.stdout is not None
+    pipe, read, has_ended = process.stdout.fileno(), b"", False
+    poll = select.poll()
+    poll.register(pipe, select.POLLIN | select.POLLHUP)
+    while True:
+        if not poll.poll(_LOOK_S * 1000):
+            if has_ended:
+                return
+            has_ended = process.poll() is not None
+            continue
+        part = os.read(pipe, 1 << 16)
+        if not part:
+            yield from [read] if read else []
+            return
+        *lines, read = (read + part).split(b"\n")
+        yield from lines
 
 
 def last_line(text: bytes) -> str:
@@ -110,7 +148,9 @@ def end_all(processes: Iterable[PythonProcess], patience_s: float = 0.0) -> None
         try:
             process.wait(max(0.0, deadline_s - time.monotonic()))
         except subprocess.TimeoutExpired:
+            started = descendants_of(process.pid)
             process.kill()
+            kill(started)
             process.wait()
 
 

@@ -36,7 +36,7 @@ from typing import Any, NoReturn
 import attrs
 
 from recorder.processes.fork_hazard import fork_hazard
-from recorder.processes.parent_death import end_with_parent
+from recorder.processes.lifetimes.parent_death import end_with_parent
 from recorder.processes.seeds.process_generators import States, forked_states, set_generator_states
 
 SHARED_BYTES_MAX = 64 << 20  # Shared memory is copied for the child; more than this would take too long.

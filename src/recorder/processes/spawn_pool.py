@@ -19,8 +19,8 @@ from typing import Any
 
 import attrs
 
+from recorder.processes.lifetimes.stuck_workers import Activity
 from recorder.processes.pool import Item, OnProgress, Outcome, Result, Submission, Work
-from recorder.processes.stuck_workers import Activity
 from recorder.processes.worker_pipes import (
     NO_PROGRESS,
     PipedSubmission,

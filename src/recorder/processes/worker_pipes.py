@@ -26,9 +26,10 @@ from typing import Any, Generic, Self
 import attrs
 
 from recorder.processes.deferred_interrupts import interrupts_held_back
-from recorder.processes.parent_death import end_with_parent
+from recorder.processes.lifetimes.descendants import descendants_of, kill
+from recorder.processes.lifetimes.parent_death import end_with_parent
+from recorder.processes.lifetimes.stuck_workers import Activity, WorkerStuckError
 from recorder.processes.pool import Item, OnProgress, Outcome, Result, Work, WorkerDiedError
-from recorder.processes.stuck_workers import Activity, WorkerStuckError
 
 Progress = Any  # A shared integer of multiprocessing.
 NO_PROGRESS = -1
@@ -136,7 +137,7 @@ class PipedSubmission(ABC, Generic[Item, Result]):
             if worker.activity.idle_s((index, progress)) < self._patience_s:
                 continue
             with interrupts_held_back():
-                worker.process.kill()
+                _kill(worker)
                 join_worker(self._workers, worker)
                 reached = None if progress == NO_PROGRESS else progress
                 self._arrived.append(
@@ -160,7 +161,7 @@ class PipedSubmission(ABC, Generic[Item, Result]):
                 if isinstance(
                     end, OSError
                 ):  # It died while it sent. If it did not, its further messages are unreadable.
-                    worker.process.kill()
+                    _kill(worker)
                 self._arrived.append(
                     Outcome(index, error=WorkerDiedError(self._name(item), join_worker(self._workers, worker)))
                 )
@@ -192,9 +193,16 @@ def join_worker(workers: dict[Connection, Worker], worker: Worker) -> int | None
     return exit_code
 
 
+def _kill(worker: Worker) -> None:
+    """Kill a worker and what it has started."""
+    started = descendants_of(worker.process.pid or 0)
+    worker.process.kill()
+    kill(started)
+
+
 def _kill_all(workers: dict[Connection, Worker]) -> None:
     for worker in workers.values():
-        worker.process.kill()
+        _kill(worker)
     for worker in list(workers.values()):
         join_worker(workers, worker)
 

@@ -20,8 +20,8 @@ from recorder.exception_text import STEP_RAISED
 from recorder.exit_codes import DIFFERS, UsageError
 from recorder.location.shards_manifest import shards_folder
 from recorder.location.tape_location import Location
+from recorder.processes.lifetimes.stuck_workers import PATIENCE_S
 from recorder.processes.pool import processor_count
-from recorder.processes.stuck_workers import PATIENCE_S
 from recorder.storage.os_errors import reading
 from recorder.text import counted
 from recorder.visible_text import print_visible

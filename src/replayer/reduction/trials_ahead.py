@@ -15,8 +15,8 @@ import attrs
 
 from recorder.processes.fork_hazard import fork_hazard
 from recorder.processes.fork_pool import ForkPool
+from recorder.processes.lifetimes.stuck_workers import PATIENCE_S
 from recorder.processes.pool import Report, results_in_order
-from recorder.processes.stuck_workers import PATIENCE_S
 from replayer.reduction.candidate_runs import Ending, Watch
 from replayer.reduction.chunk_search import ChunkSearch, Parts
 from replayer.reduction.input_parts import InputPart, Inputs

@@ -22,9 +22,9 @@ from recorder.ambient.untouched import ReadableOutside, import_libraries, read_o
 from recorder.processes.fork_hazard import fork_hazard
 from recorder.processes.fork_pool import ForkPool
 from recorder.processes.inline_pool import InlinePool
+from recorder.processes.lifetimes.stuck_workers import PATIENCE_S, WorkerStuckError
 from recorder.processes.pool import Pool, Report, WorkerDiedError, results_in_order
 from recorder.processes.spawn_pool import SpawnPool
-from recorder.processes.stuck_workers import PATIENCE_S, WorkerStuckError
 from replayer.playback.cursor import Cursor
 from replayer.playback.make_simulation import Factory, import_adapters, make_simulation
 from replayer.tape.tape import Tape

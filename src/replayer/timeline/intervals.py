@@ -22,9 +22,9 @@ from recorder.location.tape_location import Location
 from recorder.processes.fork_hazard import NewThreads, held_by_process
 from recorder.processes.fork_pool import ForkPool
 from recorder.processes.inline_pool import local_pool
+from recorder.processes.lifetimes.stuck_workers import WorkerStuckError
 from recorder.processes.pool import Pool, Report, results_in_order
 from recorder.processes.seeds.process_generators import generator_states, is_same_state, reseed, set_generator_states
-from recorder.processes.stuck_workers import WorkerStuckError
 from replayer.playback.cursor import Cursor
 from replayer.playback.make_simulation import Factory, make_simulation
 from replayer.tape.tape import Tape

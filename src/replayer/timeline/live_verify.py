@@ -15,7 +15,7 @@ from pathlib import Path
 import attrs
 
 from recorder.processes.fork_hazard import forks_refused
-from recorder.processes.stuck_workers import PATIENCE_S
+from recorder.processes.lifetimes.stuck_workers import PATIENCE_S
 from replayer.desync.dump.dump import keep_dump
 from replayer.desync.finding import Finding
 from replayer.playback.make_simulation import Factory

@@ -13,8 +13,8 @@ from recorder.errors import CorruptError, MissingTickError, RecordingError
 from recorder.format.recording.change_replay import ChangeLog
 from recorder.processes.engines.engine import Engine, engine_pool
 from recorder.processes.fork_hazard import forks_refused
+from recorder.processes.lifetimes.stuck_workers import PATIENCE_S
 from recorder.processes.pool import Pool, Report
-from recorder.processes.stuck_workers import PATIENCE_S
 from replayer.html_renderers import RenderedAsHtml
 from replayer.playback.cursor import Cursor
 from replayer.playback.make_simulation import Factory, make_simulation

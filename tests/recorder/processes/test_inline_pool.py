@@ -16,8 +16,8 @@ from recorder.processes.fork_call import in_a_copy
 from recorder.processes.fork_hazard import ForkHazardError, fork_hazard
 from recorder.processes.fork_pool import ForkPool
 from recorder.processes.inline_pool import InlinePool, local_pool
+from recorder.processes.lifetimes.stuck_workers import PATIENCE_S
 from recorder.processes.pool import results_in_order
-from recorder.processes.stuck_workers import PATIENCE_S
 
 from small_worlds import Saved
 

@@ -16,9 +16,9 @@ from pool_work import hang_at_two, named, wait_for_child
 from waiting import wait_until
 
 from recorder.processes.fork_pool import ForkPool
+from recorder.processes.lifetimes.stuck_workers import Activity, WorkerStuckError, waiting_ticks
 from recorder.processes.pool import Pool
 from recorder.processes.spawn_pool import SpawnPool
-from recorder.processes.stuck_workers import Activity, WorkerStuckError, waiting_ticks
 
 PATIENCE_S = 1.0
 POOLS: dict[str, Callable[[], Pool]] = {
@@ -92,7 +92,7 @@ def test_idle_time_counts_from_the_last_progress(monkeypatch: pytest.MonkeyPatch
     clock = [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     ticks: list[Any] = [5]
-    monkeypatch.setattr("recorder.processes.stuck_workers.waiting_ticks", lambda _: ticks[0])
+    monkeypatch.setattr("recorder.processes.lifetimes.stuck_workers.waiting_ticks", lambda _: ticks[0])
     activity = Activity(os.getpid())
 
     def look(after_s: float, progress: int = 0) -> float:

@@ -94,6 +94,18 @@ def test_a_hanging_copy_is_ended_and_its_interval_repeated(
 
 
 @pytest.mark.seldom(0.4)
+def test_a_pool_of_processes_in_a_module_is_one_of_each_copy(tmp_path: Path) -> None:
+    """Copies of a process shared its queues, so each waited for tasks that another one had taken."""
+    (tmp_path / "mills.py").write_text(
+        "from concurrent.futures import ProcessPoolExecutor\nfrom small_worlds import Kinds\n"
+        "POOL = ProcessPoolExecutor(2)\n"
+        "class Mill(Kinds):\n    def step(self, inputs):\n"
+        "        super().step(sum(POOL.map(abs, range(-inputs, 20))))\n"
+    )
+    text = "import mills\nif __name__ == '__main__':\n    record(mills.Mill)\n    verify(mills.Mill, jobs=2)\n"
+    assert results(tmp_path, text) == [[True, 41, None, []]]
+
+
 def test_a_simulation_of_the_script_itself_is_simulated_in_this_process(tmp_path: Path) -> None:
     """No other process can import it without running the script again; the note says what is not found."""
     text = """
@@ -116,7 +128,7 @@ def test_a_step_that_hangs_everywhere_is_named_with_its_last_tick(tmp_path: Path
     """In one line; the process is ended. A step that computes or sleeps shortly is not taken for one that hangs."""
     text = """
 import os, time
-from recorder.processes.stuck_workers import WorkerStuckError
+from recorder.processes.lifetimes.stuck_workers import WorkerStuckError
 os.environ["THREADED_WORLDS_GO"] = ""
 record(threaded_worlds.Stuck)
 verify(threaded_worlds.Slow, patience_s=1)

@@ -14,7 +14,7 @@ import attrs
 from recorder.processes.engines.engine_error import EngineError
 from recorder.processes.engines.ray_pool import RayPool, RaySession
 from recorder.processes.engines.ray_start import RaySettings
-from recorder.processes.stuck_workers import PATIENCE_S
+from recorder.processes.lifetimes.stuck_workers import PATIENCE_S
 from sim.extras import missing_package
 
 ATTEMPTS = 4

@@ -27,9 +27,9 @@ from recorder.processes.engines.ray_process import serve
 from recorder.processes.engines.ray_start import RaySettings
 from recorder.processes.engines.sent_work import pack, passed_on_environment, sent_work
 from recorder.processes.engines.worker_host import unpack_outcome
+from recorder.processes.lifetimes.stuck_workers import PATIENCE_S
 from recorder.processes.pool import Item, OnProgress, Outcome, Result, Submission, Work, WorkerDiedError
 from recorder.processes.spawn_pool import without_main
-from recorder.processes.stuck_workers import PATIENCE_S
 from recorder.processes.worker_pipes import WAKE_UP_S, starting
 
 CLOSE_S = 20.0

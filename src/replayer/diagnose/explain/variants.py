@@ -11,7 +11,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import IO, Any, Self, cast
 
 import attrs
 import msgpack
@@ -23,6 +23,7 @@ from recorder.processes.interpreter import (
     PythonProcess,
     end_all,
     last_line,
+    lines_of,
     module_program,
     start_python,
     with_module_path,
@@ -241,7 +242,9 @@ class VariantRunner:
     def __exit__(self, *_: object) -> None:
         end_all(self._started)
         for process in self._started:
-            process.communicate()
+            for pipe in (process.stdin, process.stdout):
+                with contextlib.suppress(BrokenPipeError):
+                    cast(IO[bytes], pipe).close()
         self._folder.cleanup()
 
     # --- inside
@@ -299,8 +302,7 @@ class VariantRunner:
     def _result(
         self, variant: Variant, path: Path, process: PythonProcess, progress: Callable[[float], None] | None
     ) -> dict[str, Any]:
-        assert process.stdout is not None
-        for line in process.stdout:
+        for line in lines_of(process):
             if progress is not None:
                 progress(float(line))
         code = process.wait()

@@ -6,9 +6,9 @@ from functools import partial
 
 import attrs
 
+from recorder.processes.lifetimes.stuck_workers import PATIENCE_S
 from recorder.processes.pool import Report
 from recorder.processes.spawn_pool import SpawnPool
-from recorder.processes.stuck_workers import PATIENCE_S
 from replayer.desync.finding import NOT_DETERMINISTIC, RIGHT_THE_SECOND_TIME, Finding, find_desync
 from replayer.playback.cursor import Cursor, MismatchError
 from replayer.playback.make_simulation import Factory

@@ -17,8 +17,8 @@ from waiting import wait_until
 
 from recorder.processes.engines.engine_error import EngineError
 from recorder.processes.engines.ray_pool import RayPool
+from recorder.processes.lifetimes.stuck_workers import WorkerStuckError
 from recorder.processes.pool import Report, WorkerDiedError, results_in_order
-from recorder.processes.stuck_workers import WorkerStuckError
 
 from ray_cluster import listening, ray_pool, session_process, why_not_alone
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+from recorder.processes.lifetimes.descendants import children_of
 from recorder.processes.pool import WorkerDiedError
 
 PATIENCE_S = (
@@ -87,7 +88,7 @@ def waiting_ticks(process_id: int) -> int | None:
             if state not in _WAITING:
                 return None
             total += int(figures[10]) + int(figures[11])  # proc(5): utime and stime, fields 14 and 15; state is 3.
-            for child in _children(thread):
+            for child in children_of(thread):
                 ticks = waiting_ticks(child)
                 if ticks is None:
                     return None
@@ -95,10 +96,3 @@ def waiting_ticks(process_id: int) -> int | None:
     except (OSError, ValueError):  # Not Linux, or it has just ended.
         return None
     return total
-
-
-def _children(thread: Path) -> list[int]:
-    try:
-        return list(map(int, (thread / "children").read_text(encoding="ascii").split()))
-    except FileNotFoundError:  # A kernel that was built without it: its process alone is watched.
-        return []
