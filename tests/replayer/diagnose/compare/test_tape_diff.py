@@ -63,7 +63,7 @@ def record(path: str, simulation: Any, ticks: int = 20, inputs: Any = None, **se
     return Path(path)
 
 
-@pytest.mark.parametrize("faults", [150, pytest.param(1000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("faults", [40, pytest.param(1000, marks=pytest.mark.long)])
 def test_many_faults_are_located_by_the_tapes_alone(faults: int) -> None:
     """One element of one field at one tick: the tick is always right, the field in 999 of 1,000 cases."""
     random = np.random.default_rng(5)
