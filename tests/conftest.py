@@ -9,6 +9,7 @@ import random
 import signal
 import sys
 from collections.abc import Generator, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,6 +29,12 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 TRIED_SHARE = 0.05  # Of the tests: their recordings are tried first, as a user's are.
 
 STARTED_SHARE = 0.05  # Of the tests: the processes of the product start as a user's do.
+
+# A test there starts processes, commands or a browser: one without a mark of its own is done in this part of the runs.
+FOLDER_PARTS = {"replayer/diagnose": 0.5, "replayer/view": 0.5, "end_to_end": 0.6}
+
+MARKS = ("sample", "share", "seldom", "long")
+HERE = Path(__file__).parent
 
 CASES_SEED = pytest.StashKey[int]()
 
@@ -107,6 +114,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """
     cases: dict[str, list[pytest.Item]] = {}
     for item in items:
+        if (part := _folder_part(item)) is not None and not any(map(item.get_closest_marker, MARKS)):
+            item.add_marker(pytest.mark.seldom(part))
         is_marked = item.get_closest_marker("sample") or item.get_closest_marker("share")
         if is_marked and not item.get_closest_marker("long") and "[" in item.nodeid:
             cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
@@ -122,6 +131,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         deselected |= set(of_function) - set(kept)
     config.hook.pytest_deselected(items=list(deselected))
     items[:] = [item for item in items if item not in deselected]
+
+
+def _folder_part(item: pytest.Item) -> float | None:
+    """The part of the runs that does a test of its folder; None for one that all of them do."""
+    folder = item.path.parent.relative_to(HERE) if item.path.is_relative_to(HERE) else None
+    return next(
+        (part for name, part in FOLDER_PARTS.items() if folder is not None and folder.is_relative_to(name)), None
+    )
 
 
 def _is_its_turn(item: pytest.Item, seed: int) -> bool:

@@ -110,8 +110,22 @@ def test_a_failure_says_how_to_have_it_again(folder: Path) -> None:
 
 
 @pytest.mark.seldom(0.18)
+def test_tests_of_slow_folders_have_their_turns(folder: Path) -> None:
+    """Those with a mark of their own keep it."""
+    slow = folder / "end_to_end"
+    slow.mkdir()
+    unmarked = "import pytest\n@pytest.mark.parametrize('case', range(100))\ndef test_unmarked(case):\n    print('drawn', case)\n"
+    marked = unmarked.replace("def test_unmarked", "@pytest.mark.sample(7)\ndef test_marked")
+    (slow / "test_slow.py").write_text(unmarked + marked)
+    _, output = run_tests(folder, "-rP", "--cases-seed", "5", "end_to_end")
+    assert 7 + 30 < len(drawn(output)) < 7 + 90
+    _, output = run_tests(folder, "-rP", "-m", "", "end_to_end")
+    assert len(drawn(output)) == 200
+
+
+@pytest.mark.seldom(0.18)
 def test_each_page_has_its_turn_and_named_pages_have_it_always() -> None:
-    """Half of the pages, the same for the same seed; two runs together have more than one; README is named."""
+    """A third of the pages, the same for the same seed; two runs together have more than one; README is named."""
     root = Path(__file__).parents[1]
     every = {str(page.relative_to(root)) for page in root.glob("docs/**/*.md")} | {"README.md"}
 
@@ -126,4 +140,4 @@ def test_each_page_has_its_turn_and_named_pages_have_it_always() -> None:
     assert first == again < whole
     assert first < first | other
     assert "README.md" in first & other
-    assert len(whole) // 2 <= len(first) <= len(whole) // 2 + 2
+    assert len(whole) // 3 <= len(first) <= len(whole) // 3 + 2
