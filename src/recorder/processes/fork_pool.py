@@ -22,7 +22,7 @@ import attrs
 
 from recorder.processes.copied_pools import make_again, pools_to_copy
 from recorder.processes.fork_hazard import ForkHazardError, fork_hazard
-from recorder.processes.lifetimes.descendants import end_descendants
+from recorder.processes.lifetimes.descendants import descendants_of, kill
 from recorder.processes.lifetimes.stuck_workers import Activity
 from recorder.processes.pool import Item, OnProgress, Result, Submission, Work
 from recorder.processes.seeds.process_generators import begin_with_imported_states
@@ -115,8 +115,11 @@ def _live(
     begin_with_imported_states()
     make_again(pools)
     work_on(item, work, pipe, progress)
-    end_descendants()
-    if any(thread is not threading.current_thread() and not thread.daemon for thread in threading.enumerate()):
+    started = descendants_of(os.getpid())
+    # What is done at the end of a process of multiprocessing would wait for the processes of a pool that were killed.
+    if started or any(one is not threading.current_thread() and not one.daemon for one in threading.enumerate()):
         sys.stdout.flush()
         sys.stderr.flush()
+        sys.setswitchinterval(60)  # A thread of a pool starts others in the place of those that have ended.
+        kill(started)
         os._exit(0)

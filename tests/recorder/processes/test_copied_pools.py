@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import sys
 import time
@@ -77,6 +78,20 @@ def test_processes_that_a_copy_started_end_with_it(held: Any) -> None:
     found = in_a_copy(lambda: {"pids": list(held.POOL.map(pid_of, range(4)))})
     assert all_end(found["pids"])
     assert os.getpid() not in found["pids"]
+
+
+def test_a_copy_with_a_pool_that_starts_processes_again_ends() -> None:
+    """multiprocessing.Pool puts others in the place of processes that have ended, and waits for them when it is ended."""
+
+    def work(_: None, __: Any) -> list[int]:
+        made.append(multiprocessing.get_context("fork").Pool(2))
+        made[0].map(doubled, range(9))
+        return [one.pid for one in made[0]._pool]
+
+    made: list[Any] = []
+    (found,) = results_in_order(ForkPool(1, patience_s=20), work, [None], name=lambda _: "worked")
+    assert len(found) == 2
+    assert all_end(found)
 
 
 def test_processes_of_a_copy_that_is_ended_end_with_it(held: Any, tmp_path: Path) -> None:

@@ -24,7 +24,10 @@ def children_of(thread: Path) -> list[int]:
 
 
 def descendants_of(process_id: int) -> list[int]:
-    """The processes that a process, and those that it started, have started; none where that is not known."""
+    """The processes that a process, and those that it started, have started; none where that is not known.
+
+    Those of Python's that end by themselves are left out.
+    """
     found: list[int] = []
     waiting = [process_id]
     while waiting:
@@ -33,17 +36,18 @@ def descendants_of(process_id: int) -> list[int]:
                 started = children_of(thread)
                 found += started
                 waiting += started
-    return found
-
-
-def end_descendants() -> None:
-    """Kill what this process has started."""
-    kill(descendants_of(os.getpid()))
+    return [one for one in found if not _ends_by_itself(one)]
 
 
 def kill(processes: Iterable[int]) -> None:
-    """Kill processes, but for those of Python's that end by themselves. One that has ended already is none."""
+    """Kill processes. One that has ended already is none."""
     for one in processes:
         with contextlib.suppress(OSError):
-            if _TRACKER not in Path(f"/proc/{one}/cmdline").read_bytes():
-                os.kill(one, signal.SIGKILL)
+            os.kill(one, signal.SIGKILL)
+
+
+def _ends_by_itself(process_id: int) -> bool:
+    try:
+        return _TRACKER in Path(f"/proc/{process_id}/cmdline").read_bytes()
+    except OSError:
+        return True
