@@ -1,33 +1,76 @@
 """Pools of processes that a forked copy has from its parent.
 
-All copies of a process share the queues of its concurrent.futures.ProcessPoolExecutor: tasks of one would be done in, and
-their results go to, another one. And none has the thread that hands out the tasks. So a copy makes them again.
+All copies of a process share the queues of its pools: tasks of one would be done in, and their results go to, another one.
+And none has the threads that hand out the tasks. So a copy makes them again.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from types import ModuleType
 from typing import Any
 
-_MADE_WITH = {  # What their constructor takes, and where they keep it, in all versions of Python.
-    "max_workers": "_max_workers",
-    "mp_context": "_mp_context",
-    "initializer": "_initializer",
-    "initargs": "_initargs",
-    "max_tasks_per_child": "_max_tasks_per_child",
+# By module and class: what the constructor takes, and where a pool keeps it, in all versions of Python.
+_EXECUTOR = ("concurrent.futures.process", "ProcessPoolExecutor")
+_POOL = ("multiprocessing.pool", "Pool")
+_MADE_WITH: dict[tuple[str, str], Mapping[str, str]] = {
+    _EXECUTOR: {
+        "max_workers": "_max_workers",
+        "mp_context": "_mp_context",
+        "initializer": "_initializer",
+        "initargs": "_initargs",
+        "max_tasks_per_child": "_max_tasks_per_child",
+    },
+    _POOL: {
+        "processes": "_processes",
+        "initializer": "_initializer",
+        "initargs": "_initargs",
+        "maxtasksperchild": "_maxtasksperchild",
+        "context": "_ctx",
+    },
 }
-_IS_SHUT = "_shutdown_thread"
+_ENDED = {_EXECUTOR: ("_shutdown_thread", True), _POOL: ("_state", "CLOSE")}
+_OF_THREADS = ("multiprocessing.pool", "ThreadPool")  # A subclass.
 
 
 def pools_to_copy() -> list[Any]:
-    """The executors that modules and their classes hold and that still take tasks."""
-    kind = getattr(sys.modules.get("concurrent.futures.process"), "ProcessPoolExecutor", None)
-    if kind is None:
-        return []
-    held = {id(one): one for one in _held_by_modules() if issubclass(type(one), kind)}
-    return [one for one in held.values() if _MADE_WITH.keys() <= _known(one) and not vars(one)[_IS_SHUT]]
+    """The pools of processes that modules and their classes hold and that still take tasks."""
+    kinds = tuple(kind for key in _MADE_WITH if (kind := _loaded(key)) is not None)
+    held = (one for one in _held_by_modules() if issubclass(type(one), kinds)) if kinds else ()
+    return list({id(one): one for one in held if _is_copied(one)}.values())
+
+
+def make_again(pools: Iterable[Any]) -> None:
+    """In a copy: give pools queues, threads and processes of their own. An executor starts its processes when it is used."""
+    for pool in pools:
+        key = _key_of(pool)
+        kind = _loaded(key) if key is not None else None
+        if key is not None and kind is not None:
+            kind.__init__(pool, **{name: vars(pool)[place] for name, place in _MADE_WITH[key].items()})
+
+
+def _is_copied(one: Any) -> bool:
+    key = _key_of(one)
+    if key is None or not set(_MADE_WITH[key].values()) <= vars(one).keys():
+        return False
+    name, ended = _ENDED[key]
+    state = vars(one).get(name)
+    return not (state == ended or state == "TERMINATE")
+
+
+def _key_of(one: Any) -> tuple[str, str] | None:
+    for_threads = _loaded(_OF_THREADS)
+    if for_threads is not None and issubclass(type(one), for_threads):
+        return None
+    kinds = ((key, _loaded(key)) for key in _MADE_WITH)
+    return next((key for key, kind in kinds if kind is not None and issubclass(type(one), kind)), None)
+
+
+def _loaded(key: tuple[str, str]) -> Any:
+    """A class, if its module was imported; else None."""
+    module, name = key
+    return getattr(sys.modules.get(module), name, None)
 
 
 def _held_by_modules() -> Iterator[Any]:
@@ -38,15 +81,3 @@ def _held_by_modules() -> Iterator[Any]:
             yield one
             if issubclass(type(one), type):
                 yield from list(type.__getattribute__(one, "__dict__").values())
-
-
-def _known(pool: Any) -> set[str]:
-    return {key for key, name in _MADE_WITH.items() if name in vars(pool)}
-
-
-def make_again(pools: Iterable[Any]) -> None:
-    """In a copy: give executors queues of their own, and no processes. None of the user's code is run."""
-    for pool in pools:
-        kind: Any = sys.modules["concurrent.futures.process"]
-        held = vars(pool)
-        kind.ProcessPoolExecutor.__init__(pool, **{key: held[name] for key, name in _MADE_WITH.items()})

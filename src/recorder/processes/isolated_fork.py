@@ -320,7 +320,25 @@ def _isolate(pipe: int) -> None:
             return opened(path, flags, mode)
 
         memory.shm_open = open_existing
+    _refuse_shared_locks()
     sys.addaudithook(_audit)
+
+
+def _refuse_shared_locks() -> None:
+    """Refuse the locks of multiprocessing: each is a file that other processes open, and no audit event reports it."""
+    with contextlib.suppress(ImportError):
+        import _multiprocessing  # noqa: PLC0415 - the simulation may import it later
+
+        kind: Any = _multiprocessing.SemLock
+
+        class Refused:
+            SEM_VALUE_MAX = kind.SEM_VALUE_MAX
+            _rebuild = kind._rebuild  # noqa: SLF001 - as multiprocessing.synchronize asks for it
+
+            def __init__(self, *_: Any) -> None:
+                _refuse("makes locks for other processes", "multiprocessing.SemLock")
+
+        _multiprocessing.SemLock = Refused  # type: ignore[misc,assignment]
 
 
 def _audit(event: str, arguments: tuple[Any, ...]) -> None:

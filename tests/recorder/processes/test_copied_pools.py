@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
+from multiprocessing.pool import ThreadPool
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -72,6 +73,16 @@ def test_a_pool_that_was_used_works_in_a_copy(held: Any) -> None:
     assert list(held.POOL.map(doubled, [4])) == [8]
     assert in_a_copy(lambda: {"found": list(held.POOL.map(doubled, [5]))}) == {"found": [10]}
     assert list(held.POOL.map(doubled, [6])) == [12]
+
+
+def test_a_pool_of_multiprocessing_works_in_a_copy(held: Any) -> None:
+    with multiprocessing.get_context("fork").Pool(2) as held.pool, ThreadPool(2) as held.threads:
+        assert held.pool.map(doubled, [4]) == [8]
+        assert in_a_copy(lambda: {"found": held.pool.map(doubled, [5])}) == {"found": [10]}
+        assert held.pool.map(doubled, [6]) == [12]
+        assert held.pool in pools_to_copy()
+        assert held.threads not in pools_to_copy()
+    assert held.pool not in pools_to_copy()
 
 
 def test_processes_that_a_copy_started_end_with_it(held: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+import multiprocessing
 import os
 import random
 import signal
@@ -154,6 +155,7 @@ def test_shared_memory_is_the_copys_own() -> None:
         (lambda _: socket.create_connection(("127.0.0.1", 9)), "uses the network"),
         (lambda _: os.kill(os.getppid(), 0), "sends signals"),
         (lambda _: shared_memory.SharedMemory(create=True, size=10), "shares memory"),
+        (lambda _: multiprocessing.get_context("fork").Lock(), "makes locks for other processes"),
     ],
 )
 def test_what_would_be_visible_is_refused(call: Any, reason: str, tmp_path: Path) -> None:
