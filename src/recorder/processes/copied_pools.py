@@ -56,7 +56,7 @@ def _is_copied(one: Any) -> bool:
         return False
     name, ended = _ENDED[key]
     state = vars(one).get(name)
-    return not (state == ended or state == "TERMINATE")
+    return state not in (ended, "TERMINATE")
 
 
 def _key_of(one: Any) -> tuple[str, str] | None:

@@ -11,13 +11,11 @@ from __future__ import annotations
 
 import builtins
 import contextlib
-import ctypes
 import errno
 import fcntl
 import gc
 import io
 import math
-import mmap
 import os
 import resource
 import select
@@ -37,6 +35,7 @@ import attrs
 
 from recorder.processes.fork_hazard import fork_hazard
 from recorder.processes.lifetimes.parent_death import end_with_parent
+from recorder.processes.private_memory import make_private, shared_mappings
 from recorder.processes.seeds.process_generators import States, forked_states, set_generator_states
 
 SHARED_BYTES_MAX = 64 << 20  # Shared memory is copied for the child; more than this would take too long.
@@ -108,7 +107,7 @@ def ensure_can_isolate() -> None:
     if hazard is not None:
         raise NotIsolatedError(f"{hazard} was used in this process, and a copy would wait for its threads forever")
     size_bytes = 0
-    for start, end, path in _shared_mappings():
+    for start, end, path in shared_mappings():
         if path.startswith("/dev/") and not path.startswith(("/dev/shm/", "/dev/zero")):  # noqa: S108 - of the maps
             raise NotIsolatedError(f"the process has memory of a device mapped ({path})")
         size_bytes += end - start
@@ -293,8 +292,8 @@ def _isolate(pipe: int) -> None:
     global _isolated  # noqa: PLW0603 - for the copies of this copy
     _isolated = True
     gc.freeze()  # Finalizers of the parent's garbage are the parent's to run.
-    for start, end, _ in _shared_mappings():
-        _make_private(start, end)
+    for start, end, _ in shared_mappings():
+        make_private(start, end)
     _detach_files(pipe)
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))  # C code does not pass the audit hook.
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -388,31 +387,3 @@ def _detach_files(pipe: int) -> None:
             os.close(again)
             continue
         os.dup2(nowhere, number)
-
-
-def _shared_mappings() -> list[tuple[int, int, str]]:
-    """The memory that this process shares with others and can write to: start, end, path."""
-    found = []
-    with open("/proc/self/maps", "rb") as file:  # noqa: PTH123 - a Path's open would be slower than the reading
-        for line in file:
-            span, permissions, _, _, _, *path = line.split(maxsplit=5)
-            if permissions[1:2] == b"w" and permissions[3:4] == b"s":
-                start, _, end = span.partition(b"-")
-                found.append((int(start, 16), int(end, 16), b"".join(path).strip().decode(errors="replace")))
-    return found
-
-
-def _make_private(start: int, end: int) -> None:
-    """Replace shared memory by a private copy at the same addresses."""
-    content = ctypes.string_at(start, end - start)
-    library = ctypes.CDLL(None, use_errno=True)
-    library.mmap.restype = ctypes.c_void_p
-    library.mmap.argtypes = [
-        ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long,
-    ]  # fmt: skip
-    fixed = 0x10  # MAP_FIXED of linux/mman.h, which the module mmap does not have.
-    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | fixed
-    mapped = library.mmap(start, end - start, mmap.PROT_READ | mmap.PROT_WRITE, flags, -1, 0)
-    if mapped != start:
-        raise OSError(ctypes.get_errno(), "shared memory cannot be made private")
-    ctypes.memmove(start, content, len(content))
