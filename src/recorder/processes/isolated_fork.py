@@ -14,6 +14,7 @@ import contextlib
 import errno
 import fcntl
 import gc
+import importlib
 import io
 import math
 import os
@@ -326,9 +327,8 @@ def _isolate(pipe: int) -> None:
 def _refuse_shared_locks() -> None:
     """Refuse the locks of multiprocessing: each is a file that other processes open, and no audit event reports it."""
     with contextlib.suppress(ImportError):
-        import _multiprocessing  # noqa: PLC0415 - the simulation may import it later
-
-        kind: Any = _multiprocessing.SemLock
+        module: Any = importlib.import_module("_multiprocessing")  # The simulation may import it later.
+        kind = module.SemLock
 
         class Refused:
             SEM_VALUE_MAX = kind.SEM_VALUE_MAX
@@ -337,7 +337,7 @@ def _refuse_shared_locks() -> None:
             def __init__(self, *_: Any) -> None:
                 _refuse("makes locks for other processes", "multiprocessing.SemLock")
 
-        _multiprocessing.SemLock = Refused  # type: ignore[misc,assignment]
+        module.SemLock = Refused
 
 
 def _audit(event: str, arguments: tuple[Any, ...]) -> None:
