@@ -79,5 +79,5 @@ def where_from(cause: Cause) -> str:
     """Where a value comes from that the line reads and that differed before the step."""
     if cause.kind == "load":
         return "after load(): "
-    is_before = cause.loaded_at is not None or cause.kind in ("inexact", "version", "edited")
+    is_before = cause.loaded_at is not None or cause.kind in ("inexact", "version", "edited", "function")
     return "before the step: " if is_before else "outside the state: "

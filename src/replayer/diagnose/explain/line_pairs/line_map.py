@@ -7,6 +7,7 @@ import difflib
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
+from replayer.diagnose.explain.line_pairs.named_parts import segments
 from replayer.diagnose.explain.line_pairs.source_functions import functions_of, local_names, names_in, outermost
 from replayer.diagnose.explain.source_lines import SourceFile
 
@@ -82,6 +83,8 @@ class LineMap:
         """Take those lines out of the edited ones whose statements are alike but for layout and renamed variables."""
         for line in sorted(self.edited):
             pair = first.statement(self._to_first[line]), second.statement(line)
+            if pair[1] is None and second.text(line).startswith("#"):
+                self.edited.discard(line)
             if pair[0] is None or pair[1] is None:
                 continue
             nodes = heads[0].get(pair[0].first_line), heads[1].get(pair[1].first_line)
@@ -94,38 +97,43 @@ class LineMap:
 def _pairs(
     first: SourceFile, second: SourceFile, places: Sequence[Mapping[int, str]]
 ) -> Iterator[tuple[int, int, bool]]:
-    """Pairs of a line of the second file and one of the first, with True for another text."""
+    """Pairs of a line of the second file and one of the first, with True for another text.
+
+    A function that was moved behind another one, or a table, is compared with itself.
+    """
     lines = [[line.strip() for line in source.lines] for source in (first, second)]
-    matcher = difflib.SequenceMatcher(None, lines[0], lines[1], autojunk=False)
-    for tag, start, end, other_start, other_end in matcher.get_opcodes():
-        sizes = end - start, other_end - other_start
-        if tag == "replace" and sizes[0] != sizes[1] and max(sizes) <= _PAIRED_LINES_MAX:
-            found = _most_alike(lines, places, (start, end), (other_start, other_end))
-        else:
-            found = [(start + offset, other_start + offset) for offset in range(min(sizes))]
-        for one, other in found:
-            yield other + 1, one + 1, tag != "equal"
+    complete = difflib.SequenceMatcher(None, lines[0], lines[1], autojunk=False)
+    for own, other in segments(first, second, complete.get_matching_blocks()):
+        texts = [lines[0][number] for number in own], [lines[1][number] for number in other]
+        matcher = difflib.SequenceMatcher(None, *texts, autojunk=False)
+        for tag, start, end, other_start, other_end in matcher.get_opcodes():
+            rows, columns = own[start:end], other[other_start:other_end]
+            found = list(zip(rows, columns, strict=False))
+            if tag == "replace" and len(rows) != len(columns) and max(len(rows), len(columns)) <= _PAIRED_LINES_MAX:
+                found = _most_alike(lines, places, rows, columns)
+            for row, column in found:
+                yield column + 1, row + 1, tag != "equal"
 
 
 def _most_alike(
     lines: Sequence[Sequence[str]],
     places: Sequence[Mapping[int, str]],
-    own: tuple[int, int],
-    other: tuple[int, int],
+    rows: Sequence[int],
+    columns: Sequence[int],
 ) -> list[tuple[int, int]]:
     """Pairs of lines of two blocks, in their order, so that the pairs are as alike as can be."""
-    rows, columns = range(*own), range(*other)
     best: dict[tuple[int, int], tuple[float, list[tuple[int, int]]]] = defaultdict(lambda: (0.0, []))
     # A matcher keeps what it finds out about its second text.
     matchers = {column: difflib.SequenceMatcher(None, "", lines[1][column], autojunk=False) for column in columns}
-    for row in rows:
-        for column in columns:
+    for place, row in enumerate(rows):
+        for other_place, column in enumerate(columns):
             is_alike = places[0].get(row + 1) == places[1].get(column + 1)
             likeness = _likeness(lines[0][row], lines[1][column], matchers[column] if is_alike else None)
-            score, chosen = best[row - 1, column - 1]
+            score, chosen = best[place - 1, other_place - 1]
             taken = (score + likeness, [*chosen, (row, column)]) if likeness else (0.0, [])
-            best[row, column] = max(taken, best[row - 1, column], best[row, column - 1], key=lambda one: one[0])
-    return best[own[1] - 1, other[1] - 1][1]
+            before = best[place - 1, other_place], best[place, other_place - 1]
+            best[place, other_place] = max(taken, *before, key=lambda one: one[0])
+    return best[len(rows) - 1, len(columns) - 1][1]
 
 
 def _likeness(one: str, other: str, matcher: difflib.SequenceMatcher[str] | None) -> float:

@@ -1,4 +1,4 @@
-"""The functions of a source file by their names, with the local variables of each."""
+"""The functions and the values of a source file by their names, with the local variables of each function."""
 
 from __future__ import annotations
 
@@ -51,3 +51,21 @@ def _functions(body: Sequence[ast.stmt], prefix: str) -> Iterator[tuple[str, Fun
                 yield from _functions(node.body, f"{prefix}{node.name}.")
             case ast.If() | ast.Try() | ast.With():
                 yield from _functions([*node.body, *getattr(node, "orelse", [])], prefix)
+
+
+def value_statements(tree: ast.Module) -> dict[str, ast.stmt]:
+    """The statements that give values to names of the module and its classes, by qualified name; of each name, the only one."""
+    found = list(_value_statements(tree.body, ""))
+    counts = Counter(name for name, _ in found)
+    return {name: statement for name, statement in found if counts[name] == 1}
+
+
+def _value_statements(body: list[ast.stmt], prefix: str) -> Iterator[tuple[str, ast.stmt]]:
+    for node in body:
+        match node:
+            case ast.ClassDef():
+                yield from _value_statements(node.body, f"{prefix}{node.name}.")
+            case ast.Assign(targets=targets):
+                yield from ((f"{prefix}{one.id}", node) for one in targets if isinstance(one, ast.Name))
+            case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr()):
+                yield f"{prefix}{name}", node

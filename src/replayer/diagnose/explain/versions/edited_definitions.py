@@ -9,8 +9,14 @@ from collections.abc import Set as AbstractSet
 
 from replayer.diagnose.explain.align import Alignment
 from replayer.diagnose.explain.cause import SourceLocation
+from replayer.diagnose.explain.line_pairs.edited_parts import differing_lines
 from replayer.diagnose.explain.line_pairs.line_map import LineMap
-from replayer.diagnose.explain.line_pairs.source_functions import functions_of, local_names, outermost
+from replayer.diagnose.explain.line_pairs.source_functions import (
+    functions_of,
+    local_names,
+    outermost,
+    value_statements,
+)
 from replayer.diagnose.explain.source_lines import SourceFile
 
 _FURTHER = 3  # Values that a value is made of: so many lines back.
@@ -33,12 +39,11 @@ def edited_definition(alignment: Alignment, module: str, function: str, outside:
             if home == module:
                 found += [line for line in sorted(lines.edited) if default.search(second.lines[line - 1])]
             for start in found:
-                line = _edited_in(second, start, lines.edited)
-                if line is not None:
-                    mapped = lines.to_first(line)
+                pair = _edited_at(first, second, lines, start)
+                if pair is not None:
                     return (
-                        SourceLocation(first.path, mapped, "", _text(first, mapped)),
-                        SourceLocation(second.path, line, "", _text(second, line)),
+                        SourceLocation(first.path, pair[0], "", _text(first, pair[0])),
+                        SourceLocation(second.path, pair[1], "", _text(second, pair[1])),
                     )
                 if (counted := _counted_member(first, second, lines, start)) is not None:
                     return counted
@@ -88,6 +93,24 @@ def _class_of(name: str) -> str:
     """The name of the class that a value is of, as traces name it; empty for any other value."""
     prefix = name.partition(":")[0]
     return prefix[1:].partition("(")[0].rpartition(".")[2] if prefix.startswith("c") else ""
+
+
+def _edited_at(first: SourceFile, second: SourceFile, lines: LineMap, start: int) -> tuple[int, int] | None:
+    """The lines in which a statement that begins at a line of the second version differs from that of the first."""
+    own = value_statements(first.tree)
+    for name, other in value_statements(second.tree).items():
+        if other.lineno == start and name in own:
+            return differing_lines(own[name], other)
+    line = _edited_in(second, start, lines.edited)
+    if line is None:
+        return None
+    # Lines may be paired that are alike, and do not give values to one name.
+    pair = first.statement(lines.to_first(line)), second.statement(line)
+    is_of_one = pair[0] is not None and pair[1] is not None and bool(pair[0].writes & pair[1].writes)
+    heads = [
+        source.text(number).partition("(")[0] for source, number in ((first, lines.to_first(line)), (second, line))
+    ]
+    return (lines.to_first(line), line) if is_of_one or (heads[0] == heads[1] and "def " in heads[0]) else None
 
 
 def _edited_in(source: SourceFile, line: int, edited: AbstractSet[int]) -> int | None:

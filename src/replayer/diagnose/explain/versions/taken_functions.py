@@ -12,9 +12,9 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from recorder.ambient.roots import content_of
-from replayer.diagnose.explain.line_pairs.source_functions import FunctionNode, functions_of, names_in
+from replayer.diagnose.explain.line_pairs.source_functions import FunctionNode, functions_of, names_in, value_statements
 from replayer.diagnose.explain.source_lines import SourceFile
-from replayer.diagnose.explain.versions.taken_values import made_value, value_statements
+from replayer.diagnose.explain.versions.taken_values import made_value
 
 _MAKE = "_make_function"
 _OF_CLASS = {"super", "__class__"}

@@ -16,8 +16,15 @@ import attrs
 
 from replayer.diagnose.explain.answer.explanation import Explanation
 from replayer.diagnose.explain.cause import Cause, SourceLocation
+from replayer.diagnose.explain.line_pairs.edited_parts import lines_that_differ
 from replayer.diagnose.explain.line_pairs.line_map import LineMap, Renames
-from replayer.diagnose.explain.line_pairs.source_functions import LOCALS, FunctionNode, functions_of, outermost
+from replayer.diagnose.explain.line_pairs.source_functions import (
+    LOCALS,
+    FunctionNode,
+    functions_of,
+    outermost,
+    value_statements,
+)
 from replayer.diagnose.explain.outside.deciding_variables import RUNS
 from replayer.diagnose.explain.source_lines import SourceFile
 from replayer.diagnose.explain.step_trace import StepTrace
@@ -25,7 +32,6 @@ from replayer.diagnose.explain.trace_step import NOT_REPEATABLE, STACK_DEPTH, Tr
 from replayer.diagnose.explain.values.given_values import GivenFunctions
 from replayer.diagnose.explain.variants import Variant, VariantOutcome
 from replayer.diagnose.explain.versions.step_with_functions import NOT_TAKEN, OUT_OF_TIME, TIME_S
-from replayer.diagnose.explain.versions.taken_values import value_statements
 
 TESTED_MAX = 50  # Functions, with each of which the step runs.
 _TESTED = ("edited", "version", "line", "unseen", "branch", "alone", "outside")
@@ -91,13 +97,16 @@ def with_tested_functions(explained: Explanation, run: Run) -> Explanation:
             return attrs.evolve(explained, functions=functions)
         read = attrs.evolve(cause, place=defined[0], other_place=defined[1], read_at=cause.place, defined_at=None)
         return attrs.evolve(explained, cause=read, functions=attrs.evolve(functions, has_effect=True))
-    if not found.needed or (cause is not None and _is_in(cause, found.needed) and cause.kind == "edited"):
+    is_in_one = cause is not None and _is_in(cause, found.needed)
+    outside = cause.outside if cause is not None and is_in_one else []
+    # Of an edited line that reads what differed before, such as a default, which of the two does it was not tested.
+    if not found.needed or (cause is not None and is_in_one and cause.kind == "edited" and not outside):
         return attrs.evolve(explained, functions=functions)
     told = found.needed[0]
     second, first = told.place(1), told.place(0)
     place, other = (first, second) if first is not None else (second, None)
     assert place is not None
-    named = Cause("function", place, other, None, (), None, [], [])
+    named = Cause("function", place, other, None, (), None, outside, [])
     return attrs.evolve(explained, cause=named, functions=functions)
 
 
@@ -274,17 +283,7 @@ def _changed_in(module: str, files: tuple[str, str]) -> Iterator[_Changed]:
         if one is None or other is None:
             yield _Changed(module, name, files, (one.lineno if one else None, other.lineno if other else None))
         elif _content(one, {}) != _content(other, lines.renames(name)):
-            yield _Changed(module, name, files, _lines_that_differ(one, other, lines))
-
-
-def _lines_that_differ(one: FunctionNode, other: FunctionNode, lines: LineMap) -> tuple[int, int]:
-    """The first lines to name: of an edited line, or of the decorators if those differ, or the heads of the functions."""
-    if list(map(ast.dump, one.decorator_list)) != list(map(ast.dump, other.decorator_list)):
-        heads = [node.decorator_list[0].lineno if node.decorator_list else node.lineno for node in (one, other)]
-        return heads[0], heads[1]
-    edited = (line for line in range(other.lineno, (other.end_lineno or 0) + 1) if line in lines.edited)
-    line = next(edited, None)
-    return (one.lineno, other.lineno) if line is None else (lines.to_first(line), line)
+            yield _Changed(module, name, files, lines_that_differ(one, other, lines))
 
 
 def _content(node: FunctionNode, renames: Renames) -> str:
