@@ -19,6 +19,7 @@ from recorder.storage.os_errors import reading
 from recorder.text import counted, shown_path
 from replayer.commands.arguments import choose, factory_of, ready_tape
 from replayer.commands.explain_facts import cause_facts, explanation_facts
+from replayer.commands.explain_nothing import nothing_to_explain_lines
 from replayer.commands.explain_parties import OtherParty, OtherTape, ensure_two, explain_two
 from replayer.commands.explain_proofs import proof_lines
 from replayer.commands.explain_source import explained_source
@@ -47,8 +48,7 @@ from replayer.report.outside_lines import (
 )
 from replayer.report.party_report import CauseTexts
 from replayer.status import STATUS_CODES
-from replayer.timeline.verify import VerificationReport
-from replayer.value_text import plain_text, tick_range
+from replayer.value_text import plain_text
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _WRITERS_SHOWN = 12
@@ -161,7 +161,7 @@ def _changes(words: list[str]) -> dict[str, str | None]:
 
 def _lines(path: Location, explanation: Explanation) -> list[str]:
     if explanation.tick is None:
-        return [*_proved_lines(path, explanation.report), *_notes(explanation)]
+        return [*nothing_to_explain_lines(path, explanation.report), *_notes(explanation)]
     tick = f"{explanation.tick:,}"
     if explanation.pair is not None:
         lines = [f"{path}: tick {tick} differs between two variants", *_field_lines(explanation), ""]
@@ -172,7 +172,9 @@ def _lines(path: Location, explanation: Explanation) -> list[str]:
         elif outside is not None:
             lines.append(outside)
         elif explanation.cause is not None:
-            lines += _cause_lines(explanation.cause, proved, refuted=refuted_text(explanation))
+            lines += _cause_lines(
+                explanation.cause, proved, refuted=refuted_text(explanation), is_tested=not explanation.is_untested
+            )
         elif proved:
             lines.append(f"cause: {proved[0].sentence}")
         else:
@@ -217,22 +219,7 @@ def _same_text(explanation: Explanation) -> str:
     return "all variants raise the same error, and the recording has a state"
 
 
-def _proved_lines(path: Location, report: VerificationReport | None) -> list[str]:
-    """The lines for a tape without a bad tick, with the range that was verified."""
-    if report is None:
-        return [f"{path}: every variant verifies all ticks: there is nothing to explain"]
-    if report.verified_ticks == report.tick_count and not report.problems and not report.wrong_keyframes:
-        return [f"{path}: every variant verifies all ticks: there is nothing to explain; the tape is not sealed"]
-    ticks = f"{report.verified_ticks:,} of {counted(report.tick_count, 'tick')}"
-    lines = [f"{path}: {report.status}; every variant verifies {ticks}: there is nothing to explain in those"]
-    if report.dropped_ticks:
-        lines.append(f"  {counted(report.dropped_ticks, 'tick')} were dropped when it was recorded")
-    lines += [f"  {problem}" for problem in (*report.problems, *report.wrong_keyframes)]
-    return lines + [
-        f"  not reached: {tick_range(one.first_tick, one.last_tick)}: {one.why}" for one in report.unreached
-    ]
-
-
+_NOT_KNOWN = "; the cause is not known: "
 _NOT_THEMSELVES = {"line", "branch", "operation", "unseen"}  # Kinds of causes that a setting can stand behind.
 _NO_CAUSE = (
     "the cause is not known: no traced line gives different values before the state differs; compiled code and other "
@@ -264,10 +251,15 @@ def _field_lines(explanation: Explanation) -> list[str]:
     return [*lines, *(f"  {more}" for more in _more_fields(len(fields))), *_phase_lines(explanation)]
 
 
-def _cause_lines(cause: Cause, proved: Sequence[DifferingSetting] = (), *, refuted: str = "") -> list[str]:
+def _cause_lines(
+    cause: Cause, proved: Sequence[DifferingSetting] = (), *, refuted: str = "", is_tested: bool = True
+) -> list[str]:
+    """is_tested: False if it was not tested whether what the line reads makes the difference."""
     is_setting = proved and cause.kind in _NOT_THEMSELVES
     text = f"{proved[0].sentence}; {at_this_line(cause)}" if is_setting else cause_text(cause)
-    is_known = not refuted and (cause.kind != "unseen" or is_setting)
+    is_known = not refuted and (cause.kind != "unseen" or is_setting) and is_tested
+    if _NOT_KNOWN.rstrip(": ") in text:  # It is said once.
+        refuted = refuted.replace(_NOT_KNOWN, "; ")
     lines = [
         f"{'cause' if is_known else 'first difference'}: {text}{refuted}",
         *_place_lines(cause.place, "A" if cause.other_place is not None else None),
@@ -275,7 +267,8 @@ def _cause_lines(cause: Cause, proved: Sequence[DifferingSetting] = (), *, refut
     if cause.other_place is not None:
         lines += _place_lines(cause.other_place, "B")
     if cause.read_at is not None:
-        is_new = cause.kind == "edited" and cause.other_place is None  # The other version has no such value.
+        # The other version has no such value, or the value that is read is made by what was edited.
+        is_new = cause.kind == "function" or (cause.kind == "edited" and cause.other_place is None)
         read = "the step reads what this changes first in" if is_new else "the step reads it first in"
         lines += [f"  {read}", *_place_lines(cause.read_at, None)]
     if cause.value is not None and not cause.is_of_branches:

@@ -12,6 +12,7 @@ _EMPTIED = "empty in A as in a new process, A"
 _WITH = "put into B as A has it, B"
 _REFUTED = "; the cause is not known: what could be put into B of that"
 _NO_EFFECT = "; the cause is not known: the function as A has it, put into B alone, has no effect"
+_NO_EFFECT_OF_VALUE = "; the cause is not known: the value as A has it, put into B alone, has no effect"
 LOAD = "load() does not give back what save() saved"
 
 
@@ -94,7 +95,8 @@ def _end_of(explanation: Explanation, side: int) -> str:
 def refuted_text(explanation: Explanation) -> str:
     """What the test of the hidden state that a line reads left open; empty if it left nothing open."""
     if explanation.is_unproved:
-        return _NO_EFFECT
+        cause = explanation.cause
+        return _NO_EFFECT if cause is None or cause.read_at is None else _NO_EFFECT_OF_VALUE
     if not explanation.is_refuted or explanation.given is None:
         return ""
     return (

@@ -131,3 +131,73 @@ def test_the_entry_of_a_table_is_named_in_both_versions(
     assert cause["kind"] == "edited"
     assert texts(cause) == expected
     assert cause["read_at"]["text"] == weave
+
+
+BEAT = "\n\ndef beat(draw, rows):\n    return sum(draw(row) for row in range(rows))\n"
+BEAT_REWRITTEN = "\n\ndef beat(draw, rows):\n    total = 0\n    for row in range(rows):\n        total += draw(row)\n    return total\n"
+WEAVE = "self.cloth += beat(self.draw, 3) + YARNS[self.yarn]\n\n    def draw(self, row):\n        return row"
+BESIDE = LOOM.replace("0, 0\n", '0, 0\n        self.yarn = "wool"\n').format(weave=WEAVE)
+TABLE = 'YARNS = {"silk": 1, "wool": 2}\n'
+ENTRIES = 'YARNS = {}\nfor name, weight in (("silk", 1), ("wool", 2)):\n    YARNS[name] = weight\n'
+
+
+def test_a_table_is_tested_behind_a_rewritten_function_without_effect(capsys: pytest.CaptureFixture[str]) -> None:
+    """It is in a module of another name, too; which of the two is the cause is what the test shows."""
+    old = {"tables": TABLE, "loom": f"from tables import YARNS{BEAT}{BESIDE}"}
+    new = {
+        "yarns": 'YARNS = {\n    "silk": 1,\n    "wool": 4,\n}\n',
+        "loom": f"from yarns import YARNS{BEAT_REWRITTEN}{BESIDE}",
+    }
+    found = explained(capsys, old, new)
+    assert found["functions"] == {"names": ["YARNS"], "removed": [], "has_effect": True}
+    assert texts(found["cause"]) == (TABLE.strip(), '"wool": 4,')
+    assert found["cause"]["read_at"]["text"].startswith("self.cloth += beat(")
+    assert run(replayer.commands.main.main, "explain run.tape --sim loom:Loom --code old --tick 3") == 1
+    printed = capsys.readouterr().out
+    assert "cause: the two versions of the code differ in this line" in printed
+    assert "tested: with YARNS of A alone, B gives the state of A" in printed
+
+
+def test_a_value_that_an_edited_function_made_at_the_import(capsys: pytest.CaptureFixture[str]) -> None:
+    """It is made again with the function as A has it: the function alone has no effect on what was made before."""
+    old = "def spun(limit):\n    return [n for n in range(limit + 1)]\n\n\nYARNS = spun(5)\n"
+    loom = "from spinning import YARNS\n" + LOOM.format(weave="self.cloth += YARNS[-1]")
+    new = old.replace("limit + 1", "limit")
+    found = explained(capsys, {"spinning": old, "loom": loom}, {"spinning": new, "loom": loom})
+    assert (found["cause"]["kind"], found["functions"]["names"]) == ("function", ["spun"])
+    assert texts(found["cause"])[0] == "return [n for n in range(limit + 1)]"
+    assert run(replayer.commands.main.main, "explain run.tape --sim loom:Loom --code old --tick 3") == 1
+    assert "the step reads what this changes first in" in capsys.readouterr().out
+
+
+def test_a_value_without_an_effect_is_not_called_the_cause(capsys: pytest.CaptureFixture[str]) -> None:
+    """The line reads an edited constant, and a table that a loop fills, of which nothing is tested."""
+    loom = LOOM.format(weave="self.cloth += YARNS['wool'] + min(TOP, 1)")
+    new = (ENTRIES + "TOP = 7\n").replace('"wool", 2', '"wool", 4')
+    found = explained(capsys, {"loom": f"{ENTRIES}TOP = 5\n{loom}"}, {"loom": new + loom})
+    assert found["functions"] == {"names": [], "removed": [], "has_effect": False}
+    assert run(replayer.commands.main.main, "explain run.tape --sim loom:Loom --code old --tick 3") == 1
+    printed = capsys.readouterr().out
+    assert "the cause is not known: the value as A has it, put into B alone, has no effect" in printed
+    assert "cause: the two" not in printed
+
+
+def test_what_was_not_tested_between_two_versions_is_not_called_the_cause(capsys: pytest.CaptureFixture[str]) -> None:
+    """No statement gives the table the value that differs."""
+    loom = LOOM.format(weave="self.cloth += YARNS['wool']")
+    new = ENTRIES.replace('"wool", 2', '"wool", 4')
+    assert explained(capsys, {"loom": ENTRIES + loom}, {"loom": new + loom})["cause"]["kind"] == "version"
+    assert run(replayer.commands.main.main, "explain run.tape --sim loom:Loom --code old --tick 3") == 1
+    printed = capsys.readouterr().out
+    assert "first difference: this line reads a value that is not in the state, and that differed before" in printed
+    assert "not tested whether that makes the difference" in printed
+
+
+def test_that_the_cause_is_not_known_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
+    """The rewritten function gives what it gave before: no value of it is said to differ."""
+    old, new = f"{ENTRIES}{BEAT}{BESIDE}", f"{ENTRIES}{BEAT_REWRITTEN}{BESIDE}".replace('"wool", 2', '"wool", 4')
+    explained(capsys, {"loom": old}, {"loom": new})
+    assert run(replayer.commands.main.main, "explain run.tape --sim loom:Loom --code old --tick 3") == 1
+    printed = capsys.readouterr().out
+    assert printed.count("the cause is not known") <= 1
+    assert "after this line a value differs" not in printed

@@ -145,6 +145,18 @@ class Explanation:
         return self.functions is not None and not self.functions.names and not self.functions.has_effect
 
     @property
+    def is_untested(self) -> bool:
+        """True if the line reads what two versions of the code give other values, and that could not be put into B."""
+        return (
+            self.cause is not None
+            and self.cause.kind == "version"
+            and self.given is not None
+            and self.given.why_not is not None
+            and self.pair is not None
+            and self.pair[0].variant.code != self.pair[1].variant.code
+        )
+
+    @property
     def agrees(self) -> bool:
         """True if every variant that ran gives the recorded state, and one did."""
         return self.tick is None or (self.pair is None and bool(self.ran) and all(map(self.is_recorded, self.ran)))

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import ast
+import copy
 import difflib
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from replayer.diagnose.explain.line_pairs.named_parts import segments
-from replayer.diagnose.explain.line_pairs.source_functions import functions_of, local_names, names_in, outermost
+from replayer.diagnose.explain.line_pairs.source_functions import (
+    FunctionNode,
+    functions_of,
+    local_names,
+    names_in,
+    outermost,
+)
 from replayer.diagnose.explain.source_lines import SourceFile
 
 _PAIRED_LINES_MAX = 40  # Of a block with more lines, each line is paired with the one at its place.
@@ -64,6 +71,10 @@ class LineMap:
     def renames(self, function: str) -> Renames:
         """The local variables of a function that have another name in the second version."""
         return self._renames.get(outermost(function), {})
+
+    def is_alike(self, one: FunctionNode, other: FunctionNode, name: str) -> bool:
+        """Return True if two versions of a function differ in layout, docstrings and names of variables alone."""
+        return _content(one, {}) == _content(other, self.renames(name))
 
     def is_of_one(self, function: str, name: str) -> bool:
         """Return True for a variable of a function that only one of the two versions mentions. name: as the first has it."""
@@ -199,6 +210,17 @@ def _names_at_places(first: ast.AST, second: ast.AST) -> Iterator[tuple[str, str
             for one, other in zip(*parts, strict=True):
                 if isinstance(one, ast.AST) and isinstance(other, ast.AST):
                     yield from _names_at_places(one, other)
+
+
+def _content(node: FunctionNode, renames: Renames) -> str:
+    """A function without its docstring and with other names of variables."""
+    plain = copy.deepcopy(node)
+    if ast.get_docstring(plain, clean=False) is not None:
+        plain.body = plain.body[1:]
+    for part in ast.walk(plain):
+        if isinstance(part, ast.Name):
+            part.id = renames.get(part.id, part.id)
+    return ast.dump(plain)
 
 
 def _text(node: ast.stmt, renames: Renames) -> str:

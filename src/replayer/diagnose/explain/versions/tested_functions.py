@@ -7,7 +7,6 @@ the state of B with the version as it is.
 from __future__ import annotations
 
 import ast
-import copy
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -15,12 +14,11 @@ from pathlib import Path
 import attrs
 
 from replayer.diagnose.explain.answer.explanation import Explanation
-from replayer.diagnose.explain.cause import Cause, SourceLocation
+from replayer.diagnose.explain.cause import Cause, DifferingValue, SourceLocation
 from replayer.diagnose.explain.line_pairs.edited_parts import lines_that_differ
-from replayer.diagnose.explain.line_pairs.line_map import LineMap, Renames
+from replayer.diagnose.explain.line_pairs.line_map import LineMap
 from replayer.diagnose.explain.line_pairs.source_functions import (
     LOCALS,
-    FunctionNode,
     functions_of,
     outermost,
     value_statements,
@@ -31,42 +29,15 @@ from replayer.diagnose.explain.step_trace import StepTrace
 from replayer.diagnose.explain.trace_step import NOT_REPEATABLE, STACK_DEPTH, TracedStep
 from replayer.diagnose.explain.values.given_values import GivenFunctions
 from replayer.diagnose.explain.variants import Variant, VariantOutcome
+from replayer.diagnose.explain.versions.changed_part import ChangedPart
+from replayer.diagnose.explain.versions.edited_values import edited_values
 from replayer.diagnose.explain.versions.step_with_functions import NOT_TAKEN, OUT_OF_TIME, TIME_S
 
 TESTED_MAX = 50  # Functions, with each of which the step runs.
 _TESTED = ("edited", "version", "line", "unseen", "branch", "alone", "outside")
+_ALIGNED = ("line", "unseen", "branch", "alone")  # Kinds that rest on which lines of two versions correspond.
 
 Run = Callable[[Sequence[Variant], Sequence[int | None]], list[VariantOutcome]]
-
-
-@attrs.frozen
-class _Changed:
-    """A function that differs between two versions.
-
-    Attributes:
-        module, name: of the function.
-        files: of the module in both versions.
-        lines: to name in both; None in a version that does not have it.
-    """
-
-    module: str
-    name: str
-    files: tuple[str, str]
-    lines: tuple[int | None, int | None]
-
-    @property
-    def taken(self) -> tuple[str, str, str]:
-        """What B takes from A; see taken_functions.py."""
-        return self.module, self.name, self.files[0] if self.lines[0] is not None else ""
-
-    def place(self, side: int) -> SourceLocation | None:
-        """The line to name in one of the two."""
-        line = self.lines[side]
-        if line is None:
-            return None
-        source = SourceFile(self.files[side])
-        text = source.text(line) if source.text(line).startswith("@") else source.statement_text(line)
-        return SourceLocation(self.files[side], line, self.name, text)
 
 
 def with_tested_functions(explained: Explanation, run: Run) -> Explanation:
@@ -75,16 +46,15 @@ def with_tested_functions(explained: Explanation, run: Run) -> Explanation:
     A line in another function is not the cause then. run: runs variants.
     """
     pair, cause = explained.pair, explained.cause
-    if pair is None or (cause is not None and (cause.kind not in _TESTED or cause.read_at is not None)):
+    if pair is None or (cause is not None and cause.kind not in _TESTED):
         return explained
     steps = [outcome.step for outcome in pair if outcome.step is not None and outcome.step.is_traced]
     if len(steps) != len(pair) or pair[0].variant.code == pair[1].variant.code:
         return explained
     if {NOT_REPEATABLE, STACK_DEPTH} & set(explained.notes):
         return explained
-    changed = _changed_functions(steps, cause)
     test = _Test(pair, run)
-    found = test.find(changed, cause)
+    found = test.find(_changed_functions(steps, cause), edited_values(steps), cause)
     explained = attrs.evolve(explained, notes=[*explained.notes, *test.notes])
     if found is None:
         return explained
@@ -97,20 +67,41 @@ def with_tested_functions(explained: Explanation, run: Run) -> Explanation:
             return attrs.evolve(explained, functions=functions)
         read = attrs.evolve(cause, place=defined[0], other_place=defined[1], read_at=cause.place, defined_at=None)
         return attrs.evolve(explained, cause=read, functions=attrs.evolve(functions, has_effect=True))
-    is_in_one = cause is not None and _is_in(cause, found.needed)
+    if not found.needed:
+        return attrs.evolve(explained, functions=functions, cause=_without_effect(found, cause))
+    return attrs.evolve(explained, functions=functions, cause=_named(found.needed, cause))
+
+
+def _without_effect(found: _Found, cause: Cause | None) -> Cause | None:
+    """The cause, or the function of its line: a value that only lines of two versions gave is no difference of the runs then."""
+    if cause is None or found.own is None or found.has_effect or cause.kind not in _ALIGNED:
+        return cause
+    return _at(found.own, "function", [])
+
+
+def _named(needed: Sequence[ChangedPart], cause: Cause | None) -> Cause:
+    """The cause that tests showed: the line that was found before, if it is of what B needs of A."""
+    told = needed[0]
+    if told.read is not None:
+        named = _at(told, "edited" if told.is_value else "function", [told.read.value])
+        is_found = cause is not None and cause.read_at is not None and cause.place == named.place
+        return cause if cause is not None and is_found else attrs.evolve(named, read_at=told.read.line)
+    is_in_one = cause is not None and _is_in(cause, needed)
     outside = cause.outside if cause is not None and is_in_one else []
     # Of an edited line that reads what differed before, such as a default, which of the two does it was not tested.
-    if not found.needed or (cause is not None and is_in_one and cause.kind == "edited" and not outside):
-        return attrs.evolve(explained, functions=functions)
-    told = found.needed[0]
-    second, first = told.place(1), told.place(0)
+    if cause is not None and is_in_one and cause.kind == "edited" and not outside:
+        return cause
+    return _at(told, "function", outside)
+
+
+def _at(part: ChangedPart, kind: str, outside: list[DifferingValue]) -> Cause:
+    second, first = part.place(1), part.place(0)
     place, other = (first, second) if first is not None else (second, None)
     assert place is not None
-    named = Cause("function", place, other, None, (), None, outside, [])
-    return attrs.evolve(explained, cause=named, functions=functions)
+    return Cause(kind, place, other, None, (), None, outside, [])
 
 
-def _value_at(steps: Sequence[TracedStep], places: tuple[SourceLocation, SourceLocation | None]) -> _Changed | None:
+def _value_at(steps: Sequence[TracedStep], places: tuple[SourceLocation, SourceLocation | None]) -> ChangedPart | None:
     """The name of a module or a class that a statement gives a value; None without, or in one version alone."""
     place, other = places
     if other is None:
@@ -124,17 +115,24 @@ def _value_at(steps: Sequence[TracedStep], places: tuple[SourceLocation, SourceL
     names = lines[0] & lines[1]
     if len(names) != 1 or len(modules) != 1:
         return None
-    return _Changed(modules[0], names.pop(), files, (place.line, other.line))
+    return ChangedPart(modules[0], names.pop(), files, (place.line, other.line))
 
 
 def _spans(node: ast.stmt, line: int) -> bool:
     return node.lineno <= line <= (node.end_lineno or node.lineno)
 
 
-def _is_in(cause: Cause, functions: Sequence[_Changed]) -> bool:
+def _is_in(cause: Cause, functions: Sequence[ChangedPart]) -> bool:
     places = [cause.place, *([cause.other_place] if cause.other_place is not None else [])]
     own = {(Path(one.path).name, outermost(one.function)) for one in places}  # Modules may have functions of one name.
     return any((Path(file).name, one.name) in own for one in functions for file in one.files)
+
+
+def _is_of(cause: Cause | None, part: ChangedPart) -> bool:
+    """Return True for the function of the line of a cause, and for the value that it gives."""
+    if cause is None or cause.read_at is not None:
+        return cause is not None and part.is_value and cause.place == part.place(0)
+    return part.read is None and LOCALS not in cause.place.function and _is_in(cause, [part])
 
 
 @attrs.frozen
@@ -142,12 +140,15 @@ class _Found:
     """What the tests showed.
 
     Attributes:
-        needed: the functions that give B the state of A: one alone, or some together; empty if none do.
-        has_effect: False if that of the line ran, and alone leaves B as it was.
+        needed: the functions and values that give B the state of A: one alone, or some together; empty if none do.
+        has_effect: False if that of the line ran, and alone leaves B as it was; of a value, if B does not give the state of A
+            with it.
+        own: the function of the line, if it was tested.
     """
 
-    needed: list[_Changed]
+    needed: list[ChangedPart]
     has_effect: bool = True
+    own: ChangedPart | None = None
 
 
 class _VariesError(Exception):
@@ -163,51 +164,61 @@ class _Test:
     notes: list[str] = attrs.field(factory=list)
     _end_s: float = attrs.field(factory=lambda: time.monotonic() + 2 * TIME_S)
 
-    def find(self, changed: Sequence[_Changed], cause: Cause | None) -> _Found | None:
-        """None if nothing was tested, or the results are not repeated. changed: the one to test first comes first."""
-        if not changed:
+    def find(self, changed: Sequence[ChangedPart], values: Sequence[ChangedPart], cause: Cause | None) -> _Found | None:
+        """None if nothing was tested, or the results are not repeated.
+
+        changed: functions, the one to test first comes first. values: tested before them where the line reads such a value.
+        """
+        if not changed and not values:
             return None
         try:
-            return self._find(changed, cause)
+            return self._find(changed, values, cause)
         except _VariesError:
             label = self.pair[1].variant.label
             self.notes.append(f"{label}: the same step, run again in another process, gives another state")
             return None
 
-    def decides(self, value: _Changed) -> bool:
+    def decides(self, value: ChangedPart) -> bool:
         """Return True if B gives the state of A with the value of a name as A has it, each time."""
         try:
             return all(self._is_right(self._results([[value]])[0]) for _ in range(RUNS))
         except _VariesError:
             return False
 
-    def _find(self, changed: Sequence[_Changed], cause: Cause | None) -> _Found | None:
+    def _find(
+        self, changed: Sequence[ChangedPart], values: Sequence[ChangedPart], cause: Cause | None
+    ) -> _Found | None:
         tested = changed[:TESTED_MAX]
-        results = self._results([[one] for one in tested])
-        right = next((one for one, result in zip(tested, results, strict=True) if self._is_right(result)), None)
-        if right is not None:
-            self._repeat([right], self.pair[0])
-            return _Found([right])
-        late = sum(result is not None and result.why_not == OUT_OF_TIME for result in results)
+        results: list[tuple[ChangedPart, VariantOutcome | None]] = []
+        reads_value = cause is not None and (cause.kind == "version" or cause.read_at is not None)
+        for parts in (values, tested) if reads_value else (tested, values):
+            ran = list(zip(parts, self._results([[one] for one in parts]) if parts else [], strict=True))
+            right = next((one for one, result in ran if self._is_right(result)), None)
+            if right is not None:
+                self._repeat([right], self.pair[0])
+                return _Found([right])
+            results += ran
+        late = sum(result is not None and result.why_not == OUT_OF_TIME for _, result in results)
         if late or len(tested) < len(changed):
             number = len(tested) - late
             self.notes.append(
                 f"of {len(changed)} functions that differ, {number} of A were tried in B, each alone: none gives the state of A"
             )
-        able = [one for one, result in zip(tested, results, strict=True) if result is not None]
+        able = [one for one, result in results if result is not None]
         if not able:
             return None
         together = self._together(able) if len(tested) == len(changed) and not late else []
         if together:
             self._repeat(together, self.pair[0])
-        own = results[0]
-        is_own = cause is not None and LOCALS not in cause.place.function and _is_in(cause, tested[:1])
-        has_no_effect = is_own and own is not None and own.why_not is None and own.result == self.pair[1].result
-        if has_no_effect and not together:
-            self._repeat(tested[:1], self.pair[1])
-        return _Found(together, not has_no_effect)
+            return _Found(together)
+        own, result = next(((one, result) for one, result in results if _is_of(cause, one)), (None, None))
+        has_no_effect = own is not None and result is not None and result.result == self.pair[1].result
+        has_no_effect &= own is not None and result is not None and (own.is_value or result.why_not is None)
+        if has_no_effect and own is not None:
+            self._repeat([own], self.pair[1])
+        return _Found([], not has_no_effect, own)
 
-    def _together(self, changed: list[_Changed]) -> list[_Changed]:
+    def _together(self, changed: list[ChangedPart]) -> list[ChangedPart]:
         """The functions that do it together, without those that can be left out; empty if all together do not."""
         if len(changed) < 2 or not self._is_right(self._results([changed])[0]):
             return []
@@ -226,20 +237,20 @@ class _Test:
             kept = right[0] if right else rests[kept.index(spare[0])]
         return kept
 
-    def _repeat(self, group: Sequence[_Changed], outcome: VariantOutcome) -> None:
+    def _repeat(self, group: Sequence[ChangedPart], outcome: VariantOutcome) -> None:
         """Find the result of a group again, in further processes. Raises _VariesError if one gives another result."""
         for _ in range(RUNS - 1):
             again = self._results([group])[0]
             if again is None or again.result != outcome.result:
                 raise _VariesError
 
-    def _results(self, groups: Sequence[Sequence[_Changed]]) -> list[VariantOutcome | None]:
+    def _results(self, groups: Sequence[Sequence[ChangedPart]]) -> list[VariantOutcome | None]:
         """What B gives with the functions of each group as A has them; None if they could not be taken.
 
         Raises _VariesError if B as it is gives another state in that process.
         """
         second = self.pair[1].variant
-        taken = tuple(tuple(one.taken for one in group) for group in groups)
+        taken = tuple(tuple(name for one in group for name in one.taken) for group in groups)
         variant = attrs.evolve(second, label="now, with functions of A", taken=taken)
         own, *outcomes = self.run([variant], [second.start])
         if own.result is None or len(outcomes) != len(groups):
@@ -252,11 +263,11 @@ class _Test:
         return outcome is not None and outcome.result == self.pair[0].result
 
 
-def _changed_functions(steps: Sequence[TracedStep], cause: Cause | None) -> list[_Changed]:
+def _changed_functions(steps: Sequence[TracedStep], cause: Cause | None) -> list[ChangedPart]:
     """The functions that ran in one of the two and differ: that of the cause first, then as they ran."""
     traces = [step.trace for step in steps]
     ran = list(dict.fromkeys((module, name) for trace in traces for module, name in _ran(trace)))
-    found: list[_Changed] = []
+    found: list[ChangedPart] = []
     for module in dict.fromkeys(module for module, _ in ran):
         files = [trace.modules.get(module) for trace in traces]
         if files[0] is not None and files[1] is not None:
@@ -272,7 +283,7 @@ def _ran(trace: StepTrace) -> Iterator[tuple[str, str]]:
         yield record.module, outermost(record.function)
 
 
-def _changed_in(module: str, files: tuple[str, str]) -> Iterator[_Changed]:
+def _changed_in(module: str, files: tuple[str, str]) -> Iterator[ChangedPart]:
     sources = SourceFile(files[0]), SourceFile(files[1])
     lines = LineMap(*sources)
     if lines.same:
@@ -281,17 +292,6 @@ def _changed_in(module: str, files: tuple[str, str]) -> Iterator[_Changed]:
     for name in dict.fromkeys([*first, *second]):
         one, other = first.get(name), second.get(name)
         if one is None or other is None:
-            yield _Changed(module, name, files, (one.lineno if one else None, other.lineno if other else None))
-        elif _content(one, {}) != _content(other, lines.renames(name)):
-            yield _Changed(module, name, files, lines_that_differ(one, other, lines))
-
-
-def _content(node: FunctionNode, renames: Renames) -> str:
-    """A function without its docstring and with other names of variables."""
-    plain = copy.deepcopy(node)
-    if ast.get_docstring(plain, clean=False) is not None:
-        plain.body = plain.body[1:]
-    for part in ast.walk(plain):
-        if isinstance(part, ast.Name):
-            part.id = renames.get(part.id, part.id)
-    return ast.dump(plain)
+            yield ChangedPart(module, name, files, (one.lineno if one else None, other.lineno if other else None))
+        elif not lines.is_alike(one, other, name):
+            yield ChangedPart(module, name, files, lines_that_differ(one, other, lines))
