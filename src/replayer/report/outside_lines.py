@@ -56,6 +56,8 @@ def unrepeated_desync_lines(explanation: Explanation) -> list[str]:
     if not explanation.is_seen:
         return []
     where = "when it was verified in this process" if explanation.is_only_here else None
+    if explanation.is_found:
+        where = "when all ticks up to it were run"
     if explanation.seen is not None:
         where = f"when replay verify ran ({explanation.seen})"
     begins = f"  it differed {where}, and that was not repeated" if where else "  in copies of one process it differed"

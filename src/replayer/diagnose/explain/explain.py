@@ -143,7 +143,7 @@ def _explain_first(case: _Case, progress: Progress) -> Explanation:
         rest = [case.now, *rest]  # This process diverges, and its own variant does not: by its hash seed, or by chance.
     tick, skipped = find_tick(case.runner, rest, lambda done: progress(share + (1 - share) * done))
     if tick is not None:
-        return case.explain(tick, problems=skipped)
+        return case.explain(tick, problems=skipped, is_found=True)
     if explanation is not None:
         here = case.explain_here(explanation, report.findings[0])
         if here is not None:
@@ -195,8 +195,13 @@ class _Case:
     on_stage: OnStage = lambda _: None
     seen: str | None = None
 
-    def explain(self, tick: int, finding: Finding | None = None, problems: Sequence[str] = ()) -> Explanation:
-        """Explain one tick. problems: why ticks before it could not be verified. Raises as explain_tape does."""
+    def explain(
+        self, tick: int, finding: Finding | None = None, problems: Sequence[str] = (), *, is_found: bool = False
+    ) -> Explanation:
+        """Explain one tick. Raises as explain_tape does.
+
+        problems: why ticks before it could not be verified. is_found: a variant that verified all ticks found this one.
+        """
         tape, variants = self.tape, [self.now, *self.others]
         if not tape.first_tick < tick <= tape.last_tick:
             raise MissingTickError(tick, f"steps lead to ticks {tape.first_tick + 1:,} to {tape.last_tick:,}")
@@ -206,7 +211,8 @@ class _Case:
         before = finding.before if finding is not None else None
         if before is None or before.hash() != tape.state_hash(tick - 1):
             before = state_before(tape, self.factory, self.runner, variants, tick)
-        outcomes, pair = self._find_pair(tick, before, recorded_hash)
+        is_bad = finding is not None or is_found or self.seen is not None
+        outcomes, pair = self._find_pair(tick, before, recorded_hash, is_bad=is_bad)
         ran = [outcome for outcome in outcomes if outcome.step is not None]
         seen = between_steps(tape, tick)  # A change that the recorder saw: no variant repeats it.
         if ran and not ((seen and seen.suspicious) or any(one.result == (recorded_hash, None) for one in ran)):
@@ -224,6 +230,7 @@ class _Case:
         if finding is None and all(one.step is None for one in outcomes):
             raise VariantFailedError(f"tick {tick:,}: no variant reached the step: {'; '.join(notes)}")
         explanation = Explanation(tick, recorded_hash, outcomes, None, [], None, [], None, [], notes, seen=self.seen)
+        explanation = attrs.evolve(explanation, is_found=is_found)
         kinds = self._kinds(tick, before)
         if explanation.agrees:  # By chance, perhaps: the tick was asked for, or differed when the tape was verified.
             explanation = attrs.evolve(explanation, depends_on=kinds.depends_on(explanation))
@@ -344,14 +351,19 @@ class _Case:
         return partial(self._run_if_possible, tick=tick, before=before, earlier=earlier)
 
     def _find_pair(
-        self, tick: int, before: Snapshot, recorded_hash: int
+        self, tick: int, before: Snapshot, recorded_hash: int, *, is_bad: bool
     ) -> tuple[list[VariantOutcome], tuple[VariantOutcome, VariantOutcome] | None]:
-        """Run variants until two differ, one as recorded if possible; if asked, or until the first ones all agree."""
+        """Run variants until two differ, one as recorded if possible; of those that were asked for, or until all of them agree.
+
+        is_bad: the tick is known to have differed; then those that were asked for are not the only ones.
+        """
         outcomes: list[VariantOutcome] = []
         for variants, starts in stages(self.tape, self.now, self.others, tick):
             outcomes += self._run(variants, tick, before, starts, outcomes)
             chosen = choose_pair(outcomes, recorded_hash)
-            asked_and_recorded = self.asked and all(one.result == (recorded_hash, None) for one in outcomes)
+            asked_and_recorded = (
+                self.asked and not is_bad and all(one.result == (recorded_hash, None) for one in outcomes)
+            )
             if chosen is not None or asked_and_recorded:
                 return outcomes, chosen
         return outcomes, None

@@ -86,6 +86,7 @@ class Explanation:
         set_by_load: the lines of load() that set the values that were proved by that test.
         functions: the test of functions of A's version of the code in B; None if it was not made.
         is_only_here: True if the tick differs when it is verified in this process, and on no variant.
+        is_found: True if a variant that verified all ticks found this one.
         seen: where replay verify told that the tick differs; None if that is not known.
         memory_runs: the number of processes in which the step gave the same with each of two patterns in fresh memory, and
             another state with the other one; 0 if it was not seen to.
@@ -118,6 +119,7 @@ class Explanation:
     set_by_load: list[SourceLocation] = attrs.field(factory=list)
     functions: GivenFunctions | None = None
     is_only_here: bool = False
+    is_found: bool = False
     seen: str | None = None
     memory_runs: int = 0
     tested: list[TestedCause] = attrs.field(factory=list)
@@ -164,7 +166,7 @@ class Explanation:
     @property
     def is_seen(self) -> bool:
         """True if the tick is known to have differed somewhere, whatever the variants give."""
-        return self.is_only_here or self.seen is not None or NOT_REPEATABLE in self.notes
+        return self.is_only_here or self.is_found or self.seen is not None or NOT_REPEATABLE in self.notes
 
     @property
     def ran(self) -> list[VariantOutcome]:
