@@ -26,6 +26,7 @@ _REPLACED = "replaced while the run was recorded"
 _OTHER_VALUES = "values other than when the recording began, or new"
 _OTHER_MODULES = "modules that functions import and that have other code than when the recording began, or are new"
 _LEFT_OUT = "not compared, since they are no plain values"
+_NOT_NOTED = "not compared, since the tape has no note of them"
 _NOT_TESTED = "not tested whether that makes the difference"
 
 
@@ -69,6 +70,9 @@ def _told(found: dict[str, Any], outside: OutsideNote, *, is_known: bool) -> Tes
     count = 0 if found["values"] or found["gone_values"] else found["compared_values"]
     if found["different"]:
         texts = [f"{_CHANGED}: {_names(found['different'])}"]
+    elif found["gone_statements"] and not found["gone"]:
+        what = f"{counted(found['gone_statements'], 'statement')} of a class, a decorator or an import"
+        texts = [f"{_REMOVED}: {what}, of which the tape has no names"]
     elif found["gone"]:
         texts = [f"{_REMOVED}: {counted(found['gone'], 'function')}, of which the tape has no names"]
     else:
@@ -82,8 +86,9 @@ def _told(found: dict[str, Any], outside: OutsideNote, *, is_known: bool) -> Tes
         texts.append(f"{_OTHER_MODULES}: {_names(found['imported'])}")
     if outside.replaced:
         texts.append(f"{_REPLACED}: {', '.join(map(_replaced_text, outside.replaced))}")
-    is_changed = len(texts) > 1 or found["different"] or found["gone"]
+    is_changed = len(texts) > 1 or found["different"] or found["gone"] or found["gone_statements"]
     left_out = f"; {_LEFT_OUT}: {_names(found['left_out'])}" if found["left_out"] else ""
+    left_out += f"; {_NOT_NOTED}: {_names(found['not_noted'])}" if found["not_noted"] else ""
     if is_changed:
         return TestedCause(CODE, "; ".join([*texts, _NOT_TESTED]), suspicious=None)
     if not is_known:
@@ -118,7 +123,7 @@ def names_a_change(code: TestedCause | None) -> bool:
 
 def leaves_values_out(code: TestedCause | None) -> bool:
     """Return True if the code names values that could not be compared. code: of compared_code."""
-    return code is not None and code.cause == CODE and _LEFT_OUT in code.found
+    return code is not None and code.cause == CODE and any(text in code.found for text in (_LEFT_OUT, _NOT_NOTED))
 
 
 def versions_not_tested(code: TestedCause | None) -> str:
@@ -126,7 +131,7 @@ def versions_not_tested(code: TestedCause | None) -> str:
     if (
         code is not None
         and code.found.startswith(_EQUAL)
-        and not any(text in code.found for text in (_LEFT_OUT, _OTHER_MODULES))
+        and not any(text in code.found for text in (_LEFT_OUT, _NOT_NOTED, _OTHER_MODULES))
     ):
         return "other versions of libraries"
     return "other versions of the code (--code FOLDER) and of libraries"

@@ -70,7 +70,7 @@ def _value_text(value: Any, left: list[int]) -> str:
 
 def assignment_line(path: str, name: str) -> int | None:
     """The first line of a file, as it is now, that gives a value to a qualified name, such as "Shop.tax"; None if none is found."""
-    body, key = _body_of(path, name)
+    body, key = body_of(path, name)
     for node in body:
         targets = (
             node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
@@ -82,14 +82,14 @@ def assignment_line(path: str, name: str) -> int | None:
 
 def function_line(path: str, name: str) -> int | None:
     """The line of a file, as it is now, that defines a function of a qualified name; None if none is found."""
-    body, key = _body_of(path, name)
+    body, key = body_of(path, name)
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
     return next((node.lineno for node in body if isinstance(node, kinds) and node.name == key), None)
 
 
 def names_of_a_program(path: str) -> set[str]:
     """The names that a file gives a value only where it runs as a program, in ``if __name__ == "__main__":``."""
-    body, _ = _body_of(path, "")
+    body, _ = body_of(path, "")
     blocks = [node for node in body if isinstance(node, ast.If) and "__name__" in _names_in(node.test)]
     return set().union(*map(_stored_in, blocks)) - set().union(
         *(_stored_in(node) for node in body if node not in blocks)
@@ -106,7 +106,7 @@ def _stored_in(node: ast.AST) -> set[str]:
     return {one.id for one in names if isinstance(one.ctx, ast.Store)} | set(defined)
 
 
-def _body_of(path: str, name: str) -> tuple[list[ast.stmt], str]:
+def body_of(path: str, name: str) -> tuple[list[ast.stmt], str]:
     """The statements of the module or class that has a qualified name, and the last part of it; none if it is not found."""
     *classes, key = name.split(".")
     try:

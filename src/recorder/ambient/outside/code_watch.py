@@ -13,15 +13,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from recorder.ambient.outside.code_parts.places import Place, places_of
 from recorder.ambient.outside.line_digests import operations
 from recorder.ambient.outside.loaded_code import (
     DEFINITIONS_MAX,
     CodeNote,
-    Place,
     compare_code,
     decode_code_note,
     definitions_at,
-    places_of,
 )
 from recorder.ambient.outside.loaded_code import KEY as CODE
 from recorder.ambient.outside.outside_note import KEY, REPLACED_MAX

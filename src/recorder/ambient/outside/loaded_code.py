@@ -19,14 +19,15 @@ from typing import Any
 import attrs
 import xxhash
 
-from recorder.ambient.outside import code_text
-from recorder.ambient.outside.code_text import function_text, is_constant, value_text
+from recorder.ambient.outside.code_parts.defining_lines import place_text
+from recorder.ambient.outside.code_parts.places import Place, is_special, places_of
+from recorder.ambient.outside.code_parts.statements import CodeStatement, statements_of
+from recorder.ambient.outside.code_text import assignment_line, function_text, is_constant, value_text
 from recorder.ambient.outside.line_digests import LINE_BYTES, first_edited_line, line_digests
 from recorder.ambient.outside.loaded_modules import imported_sources
 from recorder.ambient.outside.reached_functions import is_left_out, kept_text, names_in_code, reached_functions
-from recorder.ambient.roots import content_of, is_users, objects_of
+from recorder.ambient.roots import content_of
 from sim.enum_members import is_enums
-from sim.kernel.class_names import module_of
 from sim.replaced_code import own_code
 
 KEY = "code"  # In the note on the outside world.
@@ -35,34 +36,9 @@ DEFINITIONS_MAX = 1000  # In a note: META is repeated in each file of a tape.
 LINES_BYTES_MAX = 1 << 14  # Of the lines of all functions: of a game of 3,000 lines, some 6,000 bytes.
 _NAME_BYTES = 4
 _MEMBER_NAMES = "_member_names_"  # Of an enumeration, in their order.
+_ATTRS = "<attrs generated"  # In the name that attrs gives as the file of what it compiles.
+_STATEMENTS = "class statements and decorators"
 _IMPORTED, _KEPT = "imported ", "kept "  # In front of the text of a module, and of what a function keeps.
-_MODULES_MAX = 100
-_LIBRARY = ("sim", "recorder", "replayer")  # Their version is in the environment.
-
-
-@attrs.frozen(eq=False)
-class Place:
-    """A name in a module or in a class that it defines.
-
-    Attributes:
-        holder: the module or the class.
-        key: the name there.
-        name: qualified, without the module.
-        file: of the module.
-        module: its name.
-        path: of its file, or its name.
-    """
-
-    holder: types.ModuleType | type
-    key: str
-    name: str
-    file: str
-    module: str
-    path: str
-
-    def value(self) -> Any:
-        """What stands there now; None if the name is gone."""
-        return vars(self.holder).get(self.key)
 
 
 @attrs.frozen(eq=False)
@@ -90,6 +66,17 @@ class Definition:
         """True for a plain value, False for a function."""
         return isinstance(self.content, str)
 
+    @property
+    def is_generated(self) -> bool:
+        """True for a function of a class that stands in no file, such as those of dataclasses."""
+        is_of_a_class = isinstance(self.content, types.FunctionType) and "." in self.name and self.path.endswith(".py")
+        return is_of_a_class and _file_of(self.content).startswith("<")
+
+    @property
+    def is_of_a_process(self) -> bool:
+        """True for the generated hash of a class of attrs: its code has the hash of a text, another number in each process."""
+        return self.is_generated and own_code(self.content).co_name == "__hash__" and _ATTRS in _file_of(self.content)
+
 
 @attrs.frozen
 class CodeNote:
@@ -102,6 +89,8 @@ class CodeNote:
         lines: by a digest of a function's name and its number of that name, the digests of its lines, joined.
         kept: the digests of what functions, partial calls and patterns keep; None in the note of an earlier version.
         imported: the digests of the modules that functions import; None in the note of an earlier version.
+        statements: those of class statements, decorators, and what names stand for; None in the note of an earlier
+            version, and if there were too many.
     """
 
     python: str
@@ -110,6 +99,7 @@ class CodeNote:
     lines: Mapping[bytes, bytes]
     kept: frozenset[bytes] | None = None
     imported: frozenset[bytes] | None = None
+    statements: frozenset[bytes] | None = None
 
 
 @attrs.frozen
@@ -125,6 +115,8 @@ class CodeComparison:
         gone_values: the same of plain values.
         left_out: values that functions name and that cannot be compared, in the same form.
         imported: modules that functions import and whose source is another one, each with the line that imports it.
+        gone_statements: how many class statements and meanings of names the note has besides those that are there now.
+        not_noted: kinds of code of which the note has no digests.
     """
 
     compared: int
@@ -135,6 +127,8 @@ class CodeComparison:
     gone_values: int = 0
     left_out: list[str] = attrs.field(factory=list)
     imported: list[str] = attrs.field(factory=list)
+    gone_statements: int = 0
+    not_noted: list[str] = attrs.field(factory=list)
 
 
 def code_note(simulation: Any) -> dict[str, Any]:
@@ -146,6 +140,7 @@ def code_note(simulation: Any) -> dict[str, Any]:
         lines = b"".join(key + bytes((len(digests) // LINE_BYTES,)) + digests for key, digests in _lines_of(named))
         kept = {_digest(one) for one in _kept(places)}
         imported = {_digest(one) for one in _imported(named)}
+        statements = {_statement_digest(one) for one in _statements(places, named)}
     except Exception:  # noqa: BLE001 - whatever a module's objects raise when they are looked at: it stops no recording
         return {}
     definitions = {digest for is_value, digest in found if not is_value}
@@ -154,6 +149,8 @@ def code_note(simulation: Any) -> dict[str, Any]:
         return {}
     known = {"python": _python(), "definitions": _joined(definitions), "values": _joined(values), "kept": _joined(kept)}
     known["imported"] = _joined(imported)
+    if len(statements) <= DEFINITIONS_MAX:
+        known["statements"] = _joined(statements)
     return {KEY: {**known, "lines": lines} if len(lines) <= LINES_BYTES_MAX else known}
 
 
@@ -163,7 +160,7 @@ def decode_code_note(plain: Any) -> CodeNote | None:
         case {"python": str(python), "definitions": bytes(definitions), "values": bytes(values)} if not (
             len(definitions) % DIGEST_BYTES or len(values) % DIGEST_BYTES
         ):
-            later = (_parted_if_any(plain.get(name)) for name in ("kept", "imported"))
+            later = (_parted_if_any(plain.get(name)) for name in ("kept", "imported", "statements"))
             return CodeNote(python, _parted(definitions), _parted(values), _parted_lines(plain.get("lines")), *later)
     return None
 
@@ -185,19 +182,60 @@ def compare_code(note: CodeNote, simulation: Any) -> CodeComparison | None:
     imported = {_digest(one): f"{one.name} (imported at {one.path})" for one in _imported(named)}
     noted_imports = imported.keys() if note.imported is None else note.imported
     left_out += imported.values() if note.imported is None else ()
+    statements = {_statement_digest(one): one for one in _statements(places, named)}
+    noted_statements = statements.keys() if note.statements is None else note.statements
+    other = [one for digest, one in statements.items() if digest not in noted_statements]
     other_kept = [one for digest, one in kept.items() if digest not in (note.kept or ())]
     return CodeComparison(
         compared=sum(not one.is_value for one in named),
         compared_values=sum(one.is_value and not one.is_enums for one in named) + len(kept),
-        different=list(dict.fromkeys(shown(one, edited.get(id(one))) for one in new)),
-        values=list(dict.fromkeys([*_shown_values(other_values), *map(shown, other_kept)])),
+        different=list(dict.fromkeys(_shown_code(new, edited, other))),
+        values=list(dict.fromkeys([*_shown_values(other_values), *map(shown, other_kept), *_shown_meanings(other)])),
         gone_values=max(0, len(note.values - values.keys()) - len(other_values))
         + max(0, len((note.kept or frozenset()) - kept.keys()) - len(other_kept)),
         # Of what has changed, the digest of before is gone, too.
         gone=max(0, len(note.definitions - code.keys()) - len(new)),
         left_out=left_out,
         imported=[text for digest, text in imported.items() if digest not in noted_imports],
+        gone_statements=max(0, len(noted_statements - statements.keys()) - len(other)),
+        not_noted=[_STATEMENTS] if note.statements is None and statements else [],
     )
+
+
+def _shown_code(new: list[Definition], edited: Mapping[int, int], statements: list[CodeStatement]) -> Iterator[str]:
+    """Functions and statements that differ, each once: of a class whose statement does, not the functions that follow from it.
+
+    edited: the lines to name, by id of the definition.
+    """
+    changed = {one.name for one in statements if one.what}
+    named = {one.name for one in new}
+    for statement in statements:
+        if statement.is_code and (statement.what or statement.name not in named):
+            yield statement.shown
+    for one in new:
+        holder = one.name.rpartition(".")[0]
+        if one.is_of_a_process:
+            continue
+        if not one.is_generated:
+            yield shown(one, edited.get(id(one)))
+        elif holder not in changed:
+            yield f"what a decorator or a base generates for {holder} ({place_text(one.path, holder)})"
+
+
+def _file_of(function: types.FunctionType) -> str:
+    return own_code(function).co_filename
+
+
+def _shown_meanings(statements: list[CodeStatement]) -> Iterator[str]:
+    return (one.shown for one in statements if not one.is_code)
+
+
+def _statements(places: list[Place], named: list[Definition]) -> Iterator[CodeStatement]:
+    return statements_of(places, names_in_code(one.content for one in named if not one.is_value))
+
+
+def _statement_digest(one: CodeStatement) -> bytes:
+    return xxhash.xxh3_64_digest(f"{one.what}{one.name}\0{one.text}".encode("utf-8", "surrogatepass"))[:DIGEST_BYTES]
 
 
 def _shown_values(different: list[Definition]) -> Iterator[str]:
@@ -216,12 +254,12 @@ def _left_out(places: Iterable[Place], functions: list[types.FunctionType], *, i
     named, found = names_in_code(functions), dict[int, str]()
     for place in places:
         value = place.value()
-        if place.key not in named or _is_special(place.key) or value_text(value) is not None:
+        if place.key not in named or is_special(place.key) or value_text(value) is not None:
             continue
         is_left = is_left_out(value) and not (is_kept and kept_text(value, place.module))
-        line = code_text.assignment_line(place.path, place.name) if is_left else None
+        line = assignment_line(place.path, place.name) if is_left else None
         if line is not None or (is_left and id(value) not in found):  # Where it is made, not imported.
-            found[id(value)] = f"{place.name} ({place.file}{'' if line is None else f':{line}'})"
+            found[id(value)] = f"{place.name} ({place_text(place.path, place.name)})"
     yield from found.values()
 
 
@@ -276,40 +314,9 @@ def _python() -> str:
     return f"{sys.implementation.name} {'.'.join(map(str, sys.version_info[:3]))} -O{sys.flags.optimize}"
 
 
-def places_of(simulation: Any) -> Iterator[Place]:
-    """The names in the modules around the simulation's class, and in the classes that these define."""
-    kinds = [kind for one in objects_of(simulation) for kind in type(one).__mro__]
-    waiting = [name for name in dict.fromkeys(map(module_of, kinds)) if _counts(name)]
-    seen = set(waiting)
-    for name in waiting:  # It grows by the modules that these use.
-        module = sys.modules[name]
-        content = dict(vars(module))
-        path = str(content.get("__file__") or name)
-        # A replay imports the module.
-        for only_here in code_text.names_of_a_program(path) if name == "__main__" else ():
-            content.pop(only_here, None)
-        yield from _places_in(module, content, name, "", path)
-        used = {_module_name(value) for value in content.values()}
-        more = [one for one in sorted(used - seen) if _counts(one)]
-        seen.update(more)
-        if len(seen) <= _MODULES_MAX:
-            waiting += more
-
-
-def _places_in(
-    holder: types.ModuleType | type, content: dict[str, Any], module: str, prefix: str, path: str
-) -> Iterator[Place]:
-    for key, value in content.items():
-        name = f"{prefix}{key}"
-        if not issubclass(type(value), type):
-            yield Place(holder, key, name, Path(path).name, module, path)
-        elif value.__module__ == module and value.__qualname__ == name:
-            yield from _places_in(value, dict(vars(value)), module, f"{name}.", path)
-
-
 def definitions_at(place: Place, value: Any) -> Iterator[Definition]:
     """What a value at a place defines: a plain value, the members of an enum, or functions of the module."""
-    if not _is_special(place.key) and (text := value_text(value)) is not None:
+    if not is_special(place.key) and (text := value_text(value)) is not None:
         follows = isinstance(place.holder, enum.EnumMeta) and is_enums(place.key)
         is_fixed = place.key.isupper() and is_constant(value)
         yield Definition(place.name, place.file, text, place.path, is_fixed, follows)
@@ -318,7 +325,7 @@ def definitions_at(place: Place, value: Any) -> Iterator[Definition]:
         yield from _members_of_enum(place, value)
     for function in reached_functions(value):
         if function.__module__ == place.module:
-            yield Definition(place.name, place.file, function)
+            yield Definition(place.name, place.file, function, place.path)
 
 
 def _definitions(places: Iterable[Place]) -> Iterator[Definition]:
@@ -341,22 +348,6 @@ def _kept(places: Iterable[Place]) -> Iterator[Definition]:
             yield Definition(place.name, place.file, f"{_KEPT}{text}", place.path)
 
 
-def _counts(name: str) -> bool:
-    is_loaded = isinstance(sys.modules.get(name), types.ModuleType)
-    return is_loaded and name.partition(".")[0] not in _LIBRARY and is_users(name)
-
-
-def _module_name(value: Any) -> str:
-    kind = type(value)  # Not isinstance: a proxy would be asked for its class.
-    if issubclass(kind, types.ModuleType):
-        return str((content_of(value) or {}).get("__name__"))
-    return str(value.__module__) if issubclass(kind, type | types.FunctionType) else ""
-
-
-def _is_special(name: str) -> bool:
-    return name.startswith("__") and name.endswith("__")
-
-
 def _members_of_enum(place: Place, members: dict[str, Any]) -> Iterator[Definition]:
     of_class = place.name.removesuffix(place.key)
     for name, member in members.items():
@@ -370,11 +361,10 @@ def shown(one: Definition, edited: int | None = None) -> str:
 
     edited: the line to name, if it is not the first one.
     """
-    if isinstance(one.content, types.FunctionType):
-        code = own_code(one.content)
-        line = (edited or code.co_firstlineno) if Path(code.co_filename).name == one.file else None
-    else:
-        line = code_text.assignment_line(one.path, one.name) or code_text.function_line(one.path, one.name)
+    if not isinstance(one.content, types.FunctionType):
+        return f"{one.name} ({place_text(one.path, one.name)})"
+    code = own_code(one.content)
+    line = (edited or code.co_firstlineno) if Path(code.co_filename).name == one.file else None
     return f"{one.name} ({one.file}{'' if line is None else f':{line}'})"
 
 

@@ -1,0 +1,96 @@
+"""The names in the modules around a simulation's class, and in the classes that these define."""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from recorder.ambient.outside import code_text
+from recorder.ambient.roots import content_of, is_users, objects_of
+from sim.kernel.class_names import module_of
+
+_MODULES_MAX = 100
+_LIBRARY = ("sim", "recorder", "replayer")  # Their version is in the environment.
+
+
+@attrs.frozen(eq=False)
+class Place:
+    """A name in a module or in a class that it defines.
+
+    Attributes:
+        holder: the module or the class.
+        key: the name there.
+        name: qualified, without the module.
+        file: of the module.
+        module: its name.
+        path: of its file, or its name.
+    """
+
+    holder: types.ModuleType | type
+    key: str
+    name: str
+    file: str
+    module: str
+    path: str
+
+    def value(self) -> Any:
+        """What stands there now; None if the name is gone."""
+        return vars(self.holder).get(self.key)
+
+
+def places_of(simulation: Any) -> Iterator[Place]:
+    """The names in the modules around the simulation's class, and in the classes that these define."""
+    kinds = [kind for one in objects_of(simulation) for kind in type(one).__mro__]
+    waiting = [name for name in dict.fromkeys(map(module_of, kinds)) if _counts(name)]
+    seen = set(waiting)
+    for name in waiting:  # It grows by the modules that these use.
+        module = sys.modules[name]
+        content = dict(vars(module))
+        path = str(content.get("__file__") or name)
+        # A replay imports the module.
+        for only_here in code_text.names_of_a_program(path) if name == "__main__" else ():
+            content.pop(only_here, None)
+        yield from _places_in(module, content, name, "", path)
+        used = {_module_name(value) for value in content.values()}
+        more = [one for one in sorted(used - seen) if _counts(one)]
+        seen.update(more)
+        if len(seen) <= _MODULES_MAX:
+            waiting += more
+
+
+def _places_in(
+    holder: types.ModuleType | type, content: dict[str, Any], module: str, prefix: str, path: str
+) -> Iterator[Place]:
+    for key, value in content.items():
+        name = f"{prefix}{key}"
+        yield Place(holder, key, name, Path(path).name, module, path)
+        if is_defined_here(value, module, name):
+            yield from _places_in(value, dict(vars(value)), module, f"{name}.", path)
+
+
+def is_defined_here(value: Any, module: str, name: str) -> bool:
+    """Return True for a class that a module defines under this qualified name."""
+    # Not isinstance: a proxy would be asked for its class.
+    return issubclass(type(value), type) and value.__module__ == module and value.__qualname__ == name
+
+
+def is_special(name: str) -> bool:
+    """Return True for a name that Python gives a meaning."""
+    return name.startswith("__") and name.endswith("__")
+
+
+def _counts(name: str) -> bool:
+    is_loaded = isinstance(sys.modules.get(name), types.ModuleType)
+    return is_loaded and name.partition(".")[0] not in _LIBRARY and is_users(name)
+
+
+def _module_name(value: Any) -> str:
+    kind = type(value)
+    if issubclass(kind, types.ModuleType):
+        return str((content_of(value) or {}).get("__name__"))
+    return str(value.__module__) if issubclass(kind, type | types.FunctionType) else ""
