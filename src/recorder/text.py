@@ -29,3 +29,8 @@ def shown_path(filename: str | bytes | int | os.PathLike[str]) -> str:
         return shown_url(text)
     path, folder = Path(text), Path.cwd()
     return str(path.relative_to(folder)) if path.is_relative_to(folder) and path != folder else str(path)
+
+
+def whole_path(path: Path) -> str:
+    """The absolute path of a folder, without steps back to the one above."""
+    return str(path.resolve() if ".." in path.parts else path.absolute())

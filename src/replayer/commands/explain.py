@@ -16,7 +16,7 @@ from recorder.console.output import print_json
 from recorder.exit_codes import DIFFERS, SAME, UsageError
 from recorder.location.tape_location import Location
 from recorder.storage.os_errors import reading
-from recorder.text import counted, shown_path
+from recorder.text import counted, shown_path, whole_path
 from replayer.commands.arguments import choose, factory_of, ready_tape
 from replayer.commands.explain_facts import cause_facts, explanation_facts
 from replayer.commands.explain_nothing import nothing_to_explain_lines
@@ -124,7 +124,7 @@ def explain(
             sim=sim,
             factory=factory,
             environment=changes,
-            code=str(code.absolute()) if code is not None else None,
+            code=whole_path(code) if code is not None else None,
             progress=lambda fraction: show(f"searching the bad tick: {fraction:.0%}"),
             on_stage=show,
             seen=seen,

@@ -19,7 +19,7 @@ from recorder.exit_codes import DIFFERS, SAME, UsageError
 from recorder.location.tape_location import Location
 from recorder.session.lockstep import RUN_NAME
 from recorder.storage.os_errors import reading
-from recorder.text import shown_path
+from recorder.text import shown_path, whole_path
 from recorder.visible_text import print_visible
 from replayer.commands.arguments import ensure_states
 from replayer.commands.options import TapePath
@@ -141,7 +141,7 @@ def _party(
 ) -> Iterator[Party]:
     """The second party; a commit is checked out as long as the context is open."""
     python = other.python if other.python is not None else sys.executable
-    folders = tuple(str(Path(folder).absolute()) for folder in other.path or ())
+    folders = tuple(whole_path(Path(folder)) for folder in other.path or ())
     party = Party("B", path, path, other.sim or sim, folders, None, python, environment)
     if other.commit is None:
         yield party

@@ -98,7 +98,10 @@ def place_of(frame: Frame, replayed: Snapshot, steps: list[PhaseStep]) -> Desync
         fields = differing_fields(names, frame.field_hashes, replayed_hashes)
     elif frame.field_hashes:  # Those of objects come and go with the classes of these.
         recorded_count = len(frame.field_hashes) // FIELD_HASH_BYTES
-        unknown = f"the recorded state has {recorded_count} fields there, and the replayed one {len(names)}"
+        unknown = (
+            f"the recorded state has {recorded_count} fields there, and the replayed one {len(names)}; a value of another "
+            "type, or an object of another class, is kept in a field of its own"
+        )
     if not steps:
         return DesyncLocation(fields, unknown=unknown)
     recorded = split_short(frame.phase_hashes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from replayer.desync.code_comparison import code_lines, names_a_change
 from replayer.diagnose.explain.answer.explanation import Explanation
 from replayer.diagnose.explain.values.given_values import GivenValues
 from replayer.diagnose.explain.values.reloaded import NotGivenBack
@@ -18,7 +19,8 @@ LOAD = "load() does not give back what save() saved"
 
 def before_step_lines(explanation: Explanation) -> list[str]:
     """The test of hidden state; names that led to one object or to two, what load() did not give back, and settings."""
-    lines = [*_function_lines(explanation), *_given_lines(explanation), *_load_lines(explanation.not_given_back)]
+    lines = [*_code_lines(explanation), *_function_lines(explanation), *_given_lines(explanation)]
+    lines += _load_lines(explanation.not_given_back)
     if explanation.identities:
         lines += ["  before the step:", *_some([f"    {one}" for one in explanation.identities])]
     for one in explanation.settings:
@@ -29,6 +31,13 @@ def before_step_lines(explanation: Explanation) -> list[str]:
         }
         lines += [f"  before the step: {plain_text(str(one))}", f"    tested: {found[one.proved]}"]
     return lines
+
+
+def _code_lines(explanation: Explanation) -> list[str]:
+    """What the tape tells of the code, of two versions whose lines do not show the cause, such as other class statements."""
+    codes = {outcome.variant.code for outcome in explanation.pair or ()}
+    is_open = explanation.cause is None or explanation.cause.kind == "unseen"
+    return code_lines(explanation.code) if is_open and len(codes) > 1 and names_a_change(explanation.code) else []
 
 
 def _function_lines(explanation: Explanation) -> list[str]:

@@ -318,7 +318,8 @@ class _BackwardSearch(ReadNames):
         elif (inner := self._only_below(item)) is not None:
             kind, place, value = "edited", inner, None
         statement = self._statement(item)
-        if kind == "line" and (self._reads_held_objects(item) or not may_make_values(statement)):
+        is_seen = self._is_one_version() and may_make_values(statement)  # Of two versions, class statements may differ.
+        if kind == "line" and (self._reads_held_objects(item) or not is_seen):
             kind = "unseen"
         return Cause(
             kind,

@@ -93,3 +93,54 @@ def test_a_tick_that_a_run_of_all_ticks_found_is_not_said_to_be_as_recorded(
     code, out = told(capsys)
     assert code == 1, out
     assert "  it differed when all ticks up to it were run, and that was not repeated: the cause is not known" in out
+
+
+DOOR = """
+from dataclasses import dataclass
+
+
+@dataclass(order=True)
+class Guest:
+    grade: int
+    since: int
+
+
+class Door:
+    def __init__(self):
+        self.now = self.let = 0
+
+    def step(self, inputs=None):
+        self.now += 1
+        guests = [Guest(grade=self.now % 3, since=self.now), Guest(grade=2, since=self.now - 1)]
+        first = min(guests)
+        self.let += first.since % 3
+
+    def save(self):
+        return bytes((self.now, self.let))
+
+    def load(self, saved):
+        self.now, self.let = saved
+"""
+
+
+def test_a_class_statement_is_told_where_no_line_is_the_cause(capsys: Any) -> None:
+    """The order of its fields is in no line that runs: none of these is called the cause. A folder is shown without steps back."""
+    edited = DOOR.replace("    grade: int\n    since: int\n", "    since: int\n    grade: int\n")
+    Path("old", "asked_door.py").write_text(DOOR)
+    Path("asked_door.py").write_text(DOOR)
+    module: Any = importlib.import_module("asked_door")
+    with Recorder("door.tape", module.Door(), keyframe_interval_ticks=10, trial_ms=0) as tape:
+        for _ in range(4):
+            tape.step()
+    sys.modules.pop("asked_door")
+    Path("asked_door.py").write_text(
+        f"{edited}# Edited.\n"
+    )  # Of another size: within a second, Python takes the old one.
+    importlib.invalidate_caches()
+    assert run(replayer.commands.main.main, "explain door.tape --sim asked_door:Door --tick 1 --code old/../old") == 1
+    sys.modules.pop("asked_door")
+    out = capsys.readouterr().out
+    assert "\ncause: " not in out
+    assert "first difference: " in out
+    assert "  the code: changed since the recording, or new: the fields of Guest (asked_door.py:6); not tested" in out
+    assert f"the code in {Path('old').resolve()}: hash" in out
