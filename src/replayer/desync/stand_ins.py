@@ -36,13 +36,14 @@ OTHER_START_S, OTHER_TICK_NS = (
 )  # Of the second set: another day and hour, and a slower machine.
 ADDRESS, ALIGNED_BYTES = 0x7F00_0000_0000, 64
 SEED = 7
+SWITCHED, SWITCH_S = 2, 1e-6
 ANSWERS = (0, 1), (2, 9)  # In both sets: of gc.collect(), and of sys.getrefcount().
 
 
 def use_stand_ins(kinds: Collection[str], is_own: Callable[[str], bool], number: int = 0) -> None:
     """Put stand-ins in place for these kinds of reads, in Python's modules and the user's. Only in a copy.
 
-    number: of the set, 0 or 1.
+    number: of the set, 0 or 1; or SWITCHED for threads that run as ever, among which Python switches as often as it can.
     """
     substitutes: dict[int, tuple[Any, Any]] = {}
     if CLOCK in kinds:
@@ -56,7 +57,7 @@ def use_stand_ins(kinds: Collection[str], is_own: Callable[[str], bool], number:
         random.seed(SEED + number)
         np.random.seed(SEED + number)  # noqa: NPY002 - the generator that a process has once
     if THREADS in kinds:
-        substitutes |= order_threads(is_reversed=bool(number))
+        substitutes |= _threads(number)
     if NUMBER in kinds and hasattr(threading, "get_native_id"):
         substitutes[id(threading.get_native_id)] = threading.get_native_id, _Numbers(1_000 + 3_331 * number)
     if CONTACT in kinds:
@@ -79,6 +80,13 @@ def use_stand_ins(kinds: Collection[str], is_own: Callable[[str], bool], number:
 
 _collect = gc.collect
 _MODULES = (time, os, random, uuid, dt, gc, sys, threading, concurrent.futures)
+
+
+def _threads(number: int) -> dict[int, tuple[Any, Any]]:
+    if number != SWITCHED:
+        return order_threads(is_reversed=bool(number))
+    sys.setswitchinterval(SWITCH_S)
+    return {}
 
 
 class _Numbers:

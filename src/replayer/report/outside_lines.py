@@ -9,7 +9,6 @@ from recorder.ambient.outside.process_facts import FLAG_VARIABLES
 from recorder.text import counted
 from replayer.desync.outside_comparison import DIFFERS, EQUAL, LATER, ReadComparison
 from replayer.diagnose.explain.answer.explanation import DecidingVariables, Explanation
-from replayer.diagnose.explain.outside.differing_reads import SET_RUNS, STAND_IN_RUNS
 from replayer.diagnose.explain.outside.further_variants import memory_text
 from replayer.diagnose.explain.variant_choice import SEED
 
@@ -28,18 +27,13 @@ def outside_cause_line(explanation: Explanation) -> str | None:
     if (count := explanation.memory_runs) > 0:
         filled = f"{memory_text(explanation.variants)} (in {count} of {count} processes each)"
         return f"cause: memory that the step reads before anything was written there: {filled}"
-    if (what := explanation.differs_by) is not None:
-        if explanation.pair is None:
-            gives = f"the step does not raise and gives one state (in {STAND_IN_RUNS} of {STAND_IN_RUNS} processes)"
-            return f"cause: {what}: with stand-ins that are the same in each run, {gives}"
-        runs = f"in {STAND_IN_RUNS} of {STAND_IN_RUNS} processes each"
-        return f"cause: {what}: with stand-ins that are the same in A and B, both give one state ({runs})"
+    if (reads := explanation.differs_by) is not None:
+        return f"cause: {reads.what}: {reads.test}"
     # After what stand-ins prove in several processes: a variable that moves objects in memory has an effect by chance.
     if (variables := _variables_text(explanation.variables)) is not None:
         return f"cause: {variables}"
-    if (what := explanation.depends_on) is not None:
-        runs = f"each the same in {SET_RUNS} of {SET_RUNS} processes"
-        return f"cause: {what}: with two sets of stand-ins for it, the step gives two states ({runs})"
+    if (reads := explanation.depends_on) is not None:
+        return f"cause: {reads.what}: {reads.test}"
     return None
 
 

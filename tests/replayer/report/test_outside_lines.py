@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from replayer.diagnose.explain.answer.explanation import DecidingVariables
+from replayer.diagnose.explain.answer.explanation import DecidingReads, DecidingVariables
 from replayer.report.outside_lines import outside_cause_line
 
 
@@ -27,7 +27,12 @@ def test_what_stand_ins_prove_comes_before_a_variable(differs_by: str | None, be
 def line_of(found: DecidingVariables, differs_by: str | None = None) -> str:
     """The line about the cause."""
     explanation: Any = SimpleNamespace(
-        replaced=None, differs_by=differs_by, depends_on=None, pair=(1, 2), variables=found, memory_runs=0
+        replaced=None,
+        differs_by=None if differs_by is None else DecidingReads(differs_by, "it was tested"),
+        depends_on=None,
+        pair=(1, 2),
+        variables=found,
+        memory_runs=0,
     )
     return outside_cause_line(explanation) or ""
 

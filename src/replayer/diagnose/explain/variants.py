@@ -52,7 +52,7 @@ class Replaced:
         emptied: paths of files that the step finds there, and empty.
         times_ns: by path, the time at which the step finds a file changed.
         stands_in: kinds of reads for which the step gets stand-ins; see desync/stand_ins.py.
-        number: of the set of stand-ins, 0 or 1.
+        number: of the set of stand-ins.
         runs: the number of processes in which the step gave the same state with it.
     """
 

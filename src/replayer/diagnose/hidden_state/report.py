@@ -37,6 +37,7 @@ _VERDICTS = {
     ENVIRONMENT: "READS ENVIRONMENT VARIABLES",
     "addresses": "DEPENDS ON MEMORY ADDRESSES",
     "order of threads": "DEPENDS ON THE ORDER OF THREADS",
+    "threads at the same time": "DEPENDS ON WHAT THREADS DO AT THE SAME TIME",
     "alias": "A RESTORE SPLITS OR JOINS OBJECTS",
     "order of a dict": _ORDER,
     "order of a list": _ORDER,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
+import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -165,6 +167,34 @@ def ended_threads() -> list[int]:
 def test_the_order_of_threads_is_proved_by_two_orders(end: Callable[[list[int]], list[int]], names: list[str]) -> None:
     """Even where they end as they were started in each run; sorted, nothing depends on it."""
     assert [one.name for one in dependences(lambda: end(ended_threads()), lambda _: False)] == names
+
+
+def sum_of_threads(lock: Any) -> int:
+    """What two threads add to one number, each of which may write over what the other one has added meanwhile."""
+    total = [0]
+
+    def work(number: int) -> None:
+        for _ in range(200):
+            with lock:
+                seen = total[0]
+                time.sleep(0)
+                total[0] = seen + number
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in (1, 100)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return total[0]
+
+
+@pytest.mark.parametrize(
+    ("lock", "names"), [(contextlib.nullcontext, ["threads that run at the same time"]), (threading.Lock, [])]
+)
+def test_a_race_of_threads_is_proved_by_one_end_of_each_order(lock: Callable[[], Any], names: list[str]) -> None:
+    """With a lock around it, nothing is lost."""
+    held = lock()
+    assert [one.name for one in dependences(lambda: sum_of_threads(held), lambda _: False)] == names
 
 
 def test_what_ends_differently_each_time_is_not_proved() -> None:

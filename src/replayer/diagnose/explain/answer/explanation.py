@@ -36,6 +36,19 @@ class DifferingField:
 
 
 @attrs.frozen
+class DecidingReads:
+    """A kind of reads of the outside world that decides which state a step gives.
+
+    Attributes:
+        what: the kind, with the names and lines of its reads.
+        test: what was run, and what it gave.
+    """
+
+    what: str
+    test: str
+
+
+@attrs.frozen
 class DecidingVariables:
     """Environment variables with which alone a step gives the recorded state.
 
@@ -80,7 +93,7 @@ class Explanation:
         differs_by: a kind of reads of the outside world: with the same stand-ins for it, the two variants give one state,
             or, without a pair, the step does not raise.
         depends_on: a kind of reads of the outside world: with two sets of stand-ins for it, the step gives two states, the same
-            with each set.
+            with each set; or threads that give one state in each order, and another one at the same time.
         variables: environment variables with which alone the step gives the recorded state; None without.
         given: the test of values outside the state, of which those of A were put into B; None if it was not made.
         set_by_load: the lines of load() that set the values that were proved by that test.
@@ -112,8 +125,8 @@ class Explanation:
     identities: list[DifferingIdentity] = attrs.field(factory=list)
     settings: list[DifferingSetting] = attrs.field(factory=list)
     not_given_back: list[NotGivenBack] = attrs.field(factory=list)
-    differs_by: str | None = None
-    depends_on: str | None = None
+    differs_by: DecidingReads | None = None
+    depends_on: DecidingReads | None = None
     variables: DecidingVariables | None = None
     given: GivenValues | None = None
     set_by_load: list[SourceLocation] = attrs.field(factory=list)

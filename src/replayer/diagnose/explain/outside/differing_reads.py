@@ -1,7 +1,8 @@
 """The kind of reads that makes the difference, found with stand-ins that are the same in each run.
 
 Two variants that differ give one state with the same stand-ins; or one variant gives two states with two sets of stand-ins,
-whatever the variants did by chance.
+whatever the variants did by chance. The stand-ins for threads run them one after another. That takes away the order in which they
+end, and that one changes what another one reads: which of these decides is told by a second order.
 """
 
 from __future__ import annotations
@@ -21,8 +22,11 @@ from recorder.ambient.outside.outside_read import (
     OutsideRead,
 )
 from recorder.ambient.outside.read_functions import starts_thread
+from replayer.desync.stand_ins import SWITCHED
+from replayer.diagnose.explain.answer.explanation import DecidingReads
 from replayer.diagnose.explain.cause import Cause
 from replayer.diagnose.explain.outside.outside_variants import AT_A_TIME
+from replayer.diagnose.explain.trace_step import Result
 from replayer.diagnose.explain.variants import Replaced, Variant, VariantOutcome
 
 # Of each of the two variants, each in a process of its own: by chance alone, a step that has one of two states would pass
@@ -39,17 +43,21 @@ KINDS = {
 }
 # A generator may be part of what is recorded: that a step draws from it is no fault.
 DEPENDENT = (THREADS, IDENTITY, CLOCK, ENTROPY, NUMBER, CONTACT)
-SET_RUNS = 2  # With each of the two sets.
+SET_RUNS = 4  # With each of the two sets: a step that has one of two states by chance would pass once in 128 times.
 _COUNTED = ("gc.collect", "sys.getrefcount")  # Of CONTACT; of all others there are no stand-ins.
 # Names of reads of pools that have processes in place of threads.
 _OF_PROCESSES = ("concurrent.futures.process.", "multiprocessing.context.", "multiprocessing.Pool.")
+
+_OF_TASKS = ("concurrent.futures.", "multiprocessing.")  # And of all pools.
+SWITCHED_RUNS = 4  # With threads among which Python switches often.
+_MANY_OF_SWITCHED = 2  # That give another state than each order does: one alone may do so by something else.
 
 Run = Callable[[Sequence[Variant], Sequence[int | None]], list[VariantOutcome]]
 
 
 def differing_reads(
     cause: Cause | None, pair: tuple[VariantOutcome, VariantOutcome], reads: Sequence[OutsideRead], run: Run
-) -> str | None:
+) -> DecidingReads | None:
     """The kind of reads, with the names and lines, if the two variants give one state with stand-ins for it; else None.
 
     cause: of their difference; None is returned if it was tested. A line that reads hidden state was not: what it reads may
@@ -58,9 +66,44 @@ def differing_reads(
     if cause is not None and cause.kind not in ("unseen", "line", "branch", "outside"):
         return None
     for kind in KINDS:
-        if any(_is_of(kind, read) for read in reads) and _both_read(kind, pair) and _is_one_state(kind, pair, run):
-            return _text(kind, reads)
+        if not any(_is_of(kind, read) for read in reads) or not _both_read(kind, pair):
+            continue
+        if (state := _one_state(kind, pair, run)) is None:
+            continue
+        if kind == THREADS:
+            return _differing_threads(state, pair, reads, run)
+        return DecidingReads(
+            _text(kind, reads),
+            f"with stand-ins that are the same in A and B, both give one state ({_runs(STAND_IN_RUNS)})",
+        )
     return None
+
+
+def _differing_threads(
+    state: Result, pair: Sequence[VariantOutcome], reads: Sequence[OutsideRead], run: Run
+) -> DecidingReads:
+    """Which property of threads makes the difference; both variants gave one state where they ran one after another.
+
+    state: with the threads in the order in which they were started.
+    """
+    other = _one_state(THREADS, pair, run, number=1, runs=SET_RUNS)
+    first, second = _runs(STAND_IN_RUNS), _runs(SET_RUNS)
+    if other is None:
+        test = f"where they run one after another, in the order of their start, A and B give one state ({first})"
+        return DecidingReads(_threads_text(reads, "threads", "tasks of a pool"), test)
+    if other == state:
+        return DecidingReads(
+            _race_text(reads),
+            f"where they run one after another, in two orders, A and B give one state ({first}, in reverse {second})",
+        )
+    test = (
+        f"in the order of their start, A and B give one state ({first}), and in the reverse one another one ({second})"
+    )
+    return DecidingReads(_text(THREADS, reads), test)
+
+
+def _runs(count: int) -> str:
+    return f"in {count} of {count} processes each"
 
 
 def _both_read(kind: str, pair: Iterable[VariantOutcome]) -> bool:
@@ -73,40 +116,80 @@ def _both_read(kind: str, pair: Iterable[VariantOutcome]) -> bool:
     )
 
 
-def dependent_reads(outcome: VariantOutcome, run: Run) -> str | None:
+def dependent_reads(outcome: VariantOutcome, run: Run) -> DecidingReads | None:
     """The kind of reads, as above, on which the state after the step depends; None if it was not seen to.
 
-    With one set of stand-ins the step gives one state in each of some processes, and another one with the other set.
+    With one set of stand-ins the step gives one state in each of some processes, and another one with the other set. Or it gives
+    one state with threads in two orders, and another one where they run at the same time.
     """
     reads = outcome.step.reads if outcome.step is not None else []
     for kind in DEPENDENT:
         if not any(_is_of(kind, read) for read in reads):
             continue
-        replaced = [
-            Replaced(f"stand-ins for {KINDS[kind]}", f"set {number}", (), {}, (kind,), number) for number in (0, 1)
-        ]
-        results: list[set[object]] = [set(), set()]
+        results: list[set[Result | None]] = [set(), set()]
         for _ in range(SET_RUNS):
-            variants = [attrs.evolve(outcome.variant, label=f"{one.what}, {one.how}", replaced=one) for one in replaced]
-            for number, ran in enumerate(run(variants, [outcome.variant.start])):
-                results[number].add(ran.result)
-            if any(len(found) != 1 or _has_no_state(found) for found in results) or results[0] == results[1]:
+            for number, result in enumerate(_results(kind, outcome, run, (0, 1))):
+                results[number].add(result)
+            if any(len(found) != 1 or _has_no_state(found) for found in results):
+                break
+            if results[0] == results[1]:
+                raced = _raced(results[0], outcome, reads, run) if kind == THREADS else None
+                if raced is not None:
+                    return raced
                 break
         else:
-            return _text(kind, reads)
+            runs = f"each the same in {SET_RUNS} of {SET_RUNS} processes"
+            test = f"with two sets of stand-ins for it, the step gives two states ({runs})"
+            return DecidingReads(_text(kind, reads), test)
     return None
 
 
-def _has_no_state(results: set[object]) -> bool:
-    return any(not isinstance(one, tuple) or one[1] is not None for one in results)
+def _raced(
+    ordered: set[Result | None], outcome: VariantOutcome, reads: Sequence[OutsideRead], run: Run
+) -> DecidingReads | None:
+    """That threads run at the same time, if the step then gives another state than in two orders; else None."""
+    switched = _results(THREADS, outcome, run, [SWITCHED] * SWITCHED_RUNS)
+    others = [one for one in switched if one not in ordered]
+    if _has_no_state(switched) or len(others) < _MANY_OF_SWITCHED:
+        return None
+    # What decides may be something else, that gave one state in few runs by chance.
+    if set(_results(THREADS, outcome, run, [0, 1] * STAND_IN_RUNS)) != ordered:
+        return None
+    return DecidingReads(
+        _race_text(reads),
+        f"where they run one after another, in two orders, the step gives one state ({_runs(STAND_IN_RUNS)}), and where Python "
+        f"switches often among them, another one (in {len(others)} of {SWITCHED_RUNS} processes)",
+    )
 
 
-def raising_reads(outcome: VariantOutcome, run: Run) -> str | None:
+def _results(kind: str, outcome: VariantOutcome, run: Run, numbers: Sequence[int]) -> list[Result | None]:
+    """The results of a variant with these sets of stand-ins, each in a process of its own."""
+    variants = [
+        attrs.evolve(outcome.variant, label=f"{one.what}, {one.how}", replaced=one)
+        for place, number in enumerate(numbers)
+        for one in [Replaced(f"stand-ins for {KINDS[kind]}", f"set {number}, {place}", (), {}, (kind,), number)]
+    ]
+    found: list[Result | None] = []
+    for begin in range(0, len(variants), AT_A_TIME):
+        found += [ran.result for ran in run(variants[begin : begin + AT_A_TIME], [outcome.variant.start])]
+    return found
+
+
+def _has_no_state(results: Iterable[Result | None]) -> bool:
+    return any(one is None or one[1] is not None for one in results)
+
+
+def raising_reads(outcome: VariantOutcome, run: Run) -> DecidingReads | None:
     """The kind of reads, as above, with whose stand-ins a step that raised does not, and gives one state; else None."""
     reads = outcome.step.reads if outcome.step is not None and outcome.step.raised is not None else []
     for kind in KINDS:
-        if any(_is_of(kind, read) for read in reads) and _is_one_state(kind, [outcome], run, may_raise=False):
-            return _text(kind, reads)
+        if any(_is_of(kind, read) for read in reads) and _one_state(kind, [outcome], run, may_raise=False) is not None:
+            runs = f"in {STAND_IN_RUNS} of {STAND_IN_RUNS} processes"
+            if kind == THREADS:
+                what, how = _threads_text(reads, "threads", "tasks of a pool"), "where they run one after another"
+            else:
+                what, how = _text(kind, reads), "with stand-ins that are the same in each run"
+            return DecidingReads(what, f"{how}, the step does not raise and gives one state ({runs})")
     return None
 
 
@@ -117,28 +200,54 @@ def _is_of(kind: str, read: OutsideRead) -> bool:
     return read.kind == kind and (kind != CONTACT or read.name.startswith(_COUNTED))
 
 
-def _is_one_state(kind: str, outcomes: Sequence[VariantOutcome], run: Run, *, may_raise: bool = True) -> bool:
-    first = None
-    for begin in range(0, STAND_IN_RUNS, AT_A_TIME):
+def _one_state(
+    kind: str,
+    outcomes: Sequence[VariantOutcome],
+    run: Run,
+    *,
+    number: int = 0,
+    runs: int = STAND_IN_RUNS,
+    may_raise: bool = True,
+) -> Result | None:
+    """The state that each of these variants gives with a set of stand-ins, in so many processes; None if it is not one."""
+    first: Result | None = None
+    for begin in range(0, runs, AT_A_TIME):
         for outcome in outcomes:
-            variants = [
-                attrs.evolve(outcome.variant, label=f"{one.what}, {one.how}", replaced=one)
-                for number in range(begin, min(begin + AT_A_TIME, STAND_IN_RUNS))
-                for one in [Replaced(f"stand-ins for {KINDS[kind]}", f"run {number + 1}", stands_in=(kind,))]
-            ]
-            for ran in run(variants, [outcome.variant.start]):
-                first = first or ran.result
-                if ran.result is None or ran.result != first or (ran.result[1] is not None and not may_raise):
-                    return False
-    return first is not None
+            for result in _results(kind, outcome, run, [number] * min(AT_A_TIME, runs - begin)):
+                first = first or result
+                if result is None or result != first or (result[1] is not None and not may_raise):
+                    return None
+    return first
 
 
 def _text(kind: str, reads: Iterable[OutsideRead]) -> str:
     """For example: the addresses of objects, by id() (read at game.py:12)."""
     of_kind = [read for read in reads if _is_of(kind, read)]
-    places = ", ".join(dict.fromkeys(read.place for read in of_kind))
     if kind == THREADS:
-        are_processes = all(read.name.startswith(_OF_PROCESSES) for read in of_kind)
-        return f"{'the order in which processes end' if are_processes else KINDS[kind]} (started at {places})"
+        return _threads_text(of_kind, KINDS[kind], KINDS[kind], "the order in which processes end")
+    places = ", ".join(dict.fromkeys(read.place for read in of_kind))
     names = dict.fromkeys("id()" if read.name == "id" else read.name for read in of_kind)
     return f"{KINDS[kind]}, by {', '.join(names)} (read at {places})"
+
+
+def _race_text(reads: Iterable[OutsideRead]) -> str:
+    """For example: threads that run at the same time (started at game.py:12).
+
+    The stand-ins run all tasks of a pool in one thread.
+    """
+    return _threads_text(
+        reads,
+        "threads that run at the same time",
+        "tasks of a pool that run at the same time, or in which of its threads each one runs",
+        "processes that run at the same time, or in which of them each task runs",
+    )
+
+
+def _threads_text(reads: Iterable[OutsideRead], threads: str, tasks: str, processes: str | None = None) -> str:
+    """A text for threads, for tasks if a pool is among those that the step uses, or for processes if it uses no others."""
+    of_kind = [read for read in reads if _is_of(THREADS, read)]
+    if all(read.name.startswith(_OF_PROCESSES) for read in of_kind):
+        text = processes or tasks
+    else:
+        text = tasks if any(read.name.startswith(_OF_TASKS) for read in of_kind) else threads
+    return f"{text} (started at {', '.join(dict.fromkeys(read.place for read in of_kind))})"

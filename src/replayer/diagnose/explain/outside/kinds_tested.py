@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from replayer.diagnose.explain.answer.explanation import Explanation
+from replayer.diagnose.explain.answer.explanation import DecidingReads, Explanation
 from replayer.diagnose.explain.outside.differing_reads import Run, dependent_reads, differing_reads, raising_reads
 from replayer.diagnose.explain.variants import VariantOutcome, traced_present
 
@@ -21,7 +21,7 @@ class KindsTested:
     asked: bool
     run: Run
 
-    def differs_by(self, explained: Explanation, pair: tuple[VariantOutcome, VariantOutcome]) -> str | None:
+    def differs_by(self, explained: Explanation, pair: tuple[VariantOutcome, VariantOutcome]) -> DecidingReads | None:
         """The kind of reads by which two variants differ."""
         present = traced_present(explained.variants)
         is_named = explained.replaced is not None or any(one.proved for one in explained.settings)
@@ -29,12 +29,12 @@ class KindsTested:
             return None
         return differing_reads(explained.cause, pair, present.step.reads, self.run)
 
-    def raises_by(self, explanation: Explanation) -> str | None:
+    def raises_by(self, explanation: Explanation) -> DecidingReads | None:
         """The kind of reads by which the step raises."""
         present = traced_present(explanation.variants)
         return None if self.asked or present is None else raising_reads(present, self.run)
 
-    def depends_on(self, explained: Explanation) -> str | None:
+    def depends_on(self, explained: Explanation) -> DecidingReads | None:
         """The kind of reads on which the state depends, if neither a line nor a variant tells the cause."""
         present = traced_present(explained.variants)
         is_known = explained.replaced or explained.differs_by or any(one.proved for one in explained.settings)

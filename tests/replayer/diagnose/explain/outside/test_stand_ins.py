@@ -70,6 +70,51 @@ class SoundThreads(Threads):
     in_order = False
 
 
+class Careless:  # Each thread may write over what another one has added meanwhile.
+
+    always = True
+
+    def __init__(self):
+        self.sum = 0
+
+    def add(self, number):
+        seen = self.sum
+        time.sleep(0.0001 if self.always else 0)
+        self.sum = seen + number
+
+    def work(self, number):
+        for _ in range(60):
+            self.add(number)
+
+    def step(self, inputs):
+        threads = [threading.Thread(target=self.work, args=(number,)) for number in (1, 100)]
+        for thread in threads:
+            thread.start()  # Raced
+        for thread in threads:
+            thread.join()
+
+
+class SeldomCareless(Careless):  # By chance, mostly one thread ends before the other one begins.
+    always = False
+
+
+class Pooled(Careless):
+    def step(self, inputs):
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(self.work, (1, 100)))  # Pooled
+
+
+class Locked(Careless):
+    always = False
+
+    def add(self, number):
+        with LOCK:
+            super().add(number)
+
+
+LOCK = threading.Lock()
+
+
 def tasks():
     with ThreadPoolExecutor(2) as pool:
         jobs = [pool.submit(pow, number, 2) for number in range(5)]
@@ -179,6 +224,32 @@ def test_the_order_of_threads_is_named_where_the_state_depends_on_it(
     line = next(number for number, text in enumerate(PROGRAMS.splitlines(), 1) if text.endswith("# Started"))
     told = f"the order in which threads end (started at differing_programs.py:{line})"
     assert (facts["depends_on"] or facts["differs_by"]) == (told if depends else None)
+
+
+RACED = "threads that run at the same time (started at differing_programs.py:{})"
+POOLED = "tasks of a pool that run at the same time, or in which of its threads each one runs (started at differing_programs.py:{})"
+
+
+@pytest.mark.seldom(0.15)
+@pytest.mark.parametrize(
+    ("name", "mark", "told"),
+    [
+        ("Careless", "Raced", RACED),
+        ("SeldomCareless", "Raced", RACED),
+        ("Pooled", "Pooled", POOLED),
+        ("Locked", "", None),
+    ],
+)
+def test_a_race_is_not_called_an_order_of_threads(
+    programs: Any, capsys: pytest.CaptureFixture[str], name: str, mark: str, told: str | None
+) -> None:
+    """One after another, in each order, the threads give one state: what one of them writes meanwhile decides."""
+    with recorder.record(getattr(programs, name)(), "run.tape", step="step", quiet=True, trial_ms=0) as game:
+        game.step(None)
+    run(replayer.commands.main.main, f"explain run.tape --tick 1 --json --sim differing_programs:{name}")
+    facts = json.loads(capsys.readouterr().out)
+    line = next((number for number, text in enumerate(PROGRAMS.splitlines(), 1) if text.endswith(f"# {mark}")), 0)
+    assert (facts["depends_on"] or facts["differs_by"]) == (told.format(line) if told else None)
 
 
 @pytest.mark.long
