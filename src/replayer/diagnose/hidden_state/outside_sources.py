@@ -19,14 +19,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any
 
 import attrs
 
 import recorder.processes.seeds.unseeded
 from recorder.ambient.outside.dated_class import dated_class
-from recorder.ambient.outside.own_code import only_waits
+from recorder.ambient.outside.own_code import is_librarys, only_waits
 from recorder.ambient.outside.read_watch import library_name
 from recorder.ambient.roots import Roots
 from recorder.processes.seeds.unseeded import UNSEEDED, draw_seeds
@@ -225,25 +225,44 @@ _LIBRARY = str(Path(os.__file__).parent)
 _COMPILERS = {"numba", "llvmlite"}  # They time themselves when a step first calls a compiled function.
 
 
-def _caller(name: str, kind: str) -> tuple[str, str]:
-    """The function of Python's library that user code called, and the file and line of that call.
+_SYSTEMS_BITS = "random.getrandbits"
+_NAMES_OF_BITS = {
+    "getrandbits",
+    "randbits",
+}  # By which Python code asks for them; packages in C, such as NumPy, have no frame.
+SYSTEMS_SEED = "a seed from the system"
 
-    Both empty if a compiler called it, or a package while it is first imported: no step reads that; and of a clock that a
-    lock or a wait of the library reads.
+
+def _caller(name: str, kind: str) -> tuple[str, str]:
+    """The function of Python's library that other code called, and the file and line of the user's code that led to it.
+
+    The line of an installed package if none of the user's led there. Both empty if a compiler called it, or a package while it is
+    first imported: no step reads that; of a clock that a lock or a wait of the library reads, and of names that it draws.
     """
     frame = sys._getframe(1)  # noqa: SLF001 - inspect.stack reads source files, which would take a thousand times longer
     shown, place = name, ""
     while frame is not None:
-        file = frame.f_code.co_filename
+        file, code = frame.f_code.co_filename, frame.f_code
         if file.startswith(_LIBRARY) and "site-packages" not in file:
-            if shown == name and kind == CLOCK and only_waits(file):
+            if not place:
+                if only_waits(file) and (kind == ENTROPY or (kind == CLOCK and shown == name)):
+                    return "", ""
+                shown = name if name == UNSEEDED else library_name(frame)
+        elif not file.startswith(_NOT_CALLERS) and not (file.startswith("<") and code.co_name == "__init__"):
+            if place and is_librarys(file):
+                break  # It calls the step.
+            is_package = "site-packages" in file
+            if (is_package and code.co_name == "<module>") or _is_compilers(frame):
                 return "", ""
-            shown = name if name == UNSEEDED else library_name(frame)
-        elif not file.startswith(_NOT_CALLERS) and not (file.startswith("<") and frame.f_code.co_name == "__init__"):
-            is_imported = frame.f_code.co_name == "<module>" and "site-packages" in file
-            if is_imported or str(frame.f_globals.get("__name__", "")).partition(".")[0] in _COMPILERS:
-                return "", ""
-            place = f"{Path(file).name}:{frame.f_lineno}"
-            break
+            if not place and shown == _SYSTEMS_BITS and not _NAMES_OF_BITS & set(code.co_names):
+                shown = SYSTEMS_SEED
+            if not place or not is_package:
+                place = f"{Path(file).name}:{frame.f_lineno}"
+            if not is_package:
+                break
         frame = frame.f_back  # type: ignore[assignment]
     return shown, place
+
+
+def _is_compilers(frame: FrameType) -> bool:
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0] in _COMPILERS

@@ -299,7 +299,8 @@ class _Run:
             self._is_named = self._is_named or bool(suspects)
         if not any(suspect.proved for suspect in suspects):
             ends = lambda: end_of_trial(self._trials.run(period, way))  # noqa: E731 - it is short
-            suspects = [*dependences(ends, OwnCode(self._live)), *suspects]
+            # Where such a dependence decides, no value that is put back makes the run equal, whether it takes part or not.
+            suspects = dependences(ends, OwnCode(self._live)) or suspects
         if running := self._running_threads():  # What one of them changes meanwhile differs as well, and is not hidden.
             suspects = [attrs.evolve(one, proved=one.proved and one.kind != _ATTRIBUTE) for one in suspects]
             self._notes[f"threads run between the steps, such as {running[0]}: they may change values at any time"] = (

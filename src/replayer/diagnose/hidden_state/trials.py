@@ -297,7 +297,7 @@ class Trials:
                 one.kind,
                 one.detail,
                 proved=id(one) in proved,
-                lines=lines_naming(one.name, lines),
+                lines=() if _is_read(one) else lines_naming(one.name, lines),  # Of reads they are known.
                 with_others=id(one) in proved and len(together) > 1,
             )
             for one in chosen
@@ -326,7 +326,7 @@ class Trials:
 
         What a step reads is given to another used instance, which must diverge without it.
         """
-        if way == USED and candidate.paths[0][0][0] == CALL:
+        if way == USED and _is_read(candidate):
             self._used = None
             if self.run(period, way).bad_count is None:
                 return TrialOutcome(0, unlike=frozenset((candidate.name,)))
@@ -390,6 +390,10 @@ def _has_no_effect(candidate: Candidate, given: TrialOutcome, before: TrialOutco
     ):
         return False
     return given.state is not None and before.state is not None and given.state.hash() == before.state.hash()
+
+
+def _is_read(candidate: Candidate) -> bool:
+    return bool(candidate.paths) and candidate.paths[0][0][0] == CALL
 
 
 def _got_further(outcome: TrialOutcome, before: TrialOutcome) -> bool:
