@@ -252,16 +252,16 @@ def _field_lines(explanation: Explanation) -> list[str]:
 
 
 def _cause_lines(
-    cause: Cause, proved: Sequence[DifferingSetting] = (), *, refuted: str = "", is_tested: bool = True
+    cause: Cause, proved: Sequence[DifferingSetting] = (), *, refuted: str | None = "", is_tested: bool = True
 ) -> list[str]:
-    """is_tested: False if it was not tested whether what the line reads makes the difference."""
+    """refuted: what tests showed; None if nothing could be tested. is_tested: False if no test of what the line reads decided."""
     is_setting = proved and cause.kind in _NOT_THEMSELVES
     text = f"{proved[0].sentence}; {at_this_line(cause)}" if is_setting else cause_text(cause)
-    is_known = not refuted and (cause.kind != "unseen" or is_setting) and is_tested
-    if _NOT_KNOWN.rstrip(": ") in text:  # It is said once.
+    is_known = refuted == "" and (cause.kind != "unseen" or is_setting) and is_tested
+    if refuted and _NOT_KNOWN.rstrip(": ") in text:  # It is said once.
         refuted = refuted.replace(_NOT_KNOWN, "; ")
     lines = [
-        f"{'cause' if is_known else 'first difference'}: {text}{refuted}",
+        f"{'cause' if is_known else 'first difference'}: {text}{refuted or ''}",
         *_place_lines(cause.place, "A" if cause.other_place is not None else None),
     ]
     if cause.other_place is not None:
@@ -316,7 +316,7 @@ def _part_lines(value: DifferingValue, where: str) -> list[str]:
         rest = [f"      and {counted(more, 'more part')}"] if more > 0 else []
         return [f"  {where}{value.name}:", *lines, *rest]
     if value.first == value.second:
-        return [f"  {where}{value.name}: differs in a part that was not kept"]
+        return [f"  {where}{value.name}: two digests; the part in which they differ was not kept"]
     return [f"  {where}{value.name}:", f"      A  {value.first}", f"      B  {value.second}"]
 
 

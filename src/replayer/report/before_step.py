@@ -101,8 +101,11 @@ def _end_of(explanation: Explanation, side: int) -> str:
     return f"gives the state of {letter}" if step is None or step.raised is None else f"raises the error of {letter}"
 
 
-def refuted_text(explanation: Explanation) -> str:
-    """What the test of the hidden state that a line reads left open; empty if it left nothing open."""
+def refuted_text(explanation: Explanation) -> str | None:
+    """What the test of the hidden state that a line reads left open; empty if nothing, None if it could not be tested."""
+    cause, given = explanation.cause, explanation.given
+    if given is not None and given.why_not is not None and cause is not None and cause.kind != "version":
+        return None
     if explanation.is_unproved:
         cause = explanation.cause
         return _NO_EFFECT if cause is None or cause.read_at is None else _NO_EFFECT_OF_VALUE

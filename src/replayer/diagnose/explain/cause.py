@@ -54,6 +54,11 @@ class DifferingValue:
     parts: list[tuple[str, str, str]] = attrs.field(factory=list)
     path: str = ""
 
+    @property
+    def is_digest_alone(self) -> bool:
+        """True if its two digests differ, and nothing that was kept of it does."""
+        return self.elements is None and self.first == self.second and not self.parts
+
     def told(self, text: str) -> DifferingValue:
         """The value with a remark behind its name, which the paths of its parts do not have."""
         name = f"{self.name}, {text}"

@@ -7,8 +7,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
+import replayer.commands.explain as explain_command
 from recorder import Recorder
 from replayer.diagnose.explain.answer.explanation import Explanation
 from replayer.diagnose.explain.answer.not_passed import is_not_passed
@@ -17,7 +19,7 @@ from replayer.diagnose.explain.explain import explain_tape
 from replayer.diagnose.explain.given.given_cause import with_given
 from replayer.diagnose.explain.source_lines import SourceFile
 from replayer.diagnose.explain.step_trace import LINE, Record
-from replayer.diagnose.explain.values.given_values import GivenValues
+from replayer.diagnose.explain.values.given_values import GivenValue, GivenValues
 from replayer.diagnose.explain.variants import Variant, VariantOutcome
 
 MODULE = '''
@@ -137,6 +139,45 @@ def test_the_word_of_a_variable_is_its_name_and_not_that_of_its_function() -> No
     cause = Cause("outside", PLACE, None, None, (), None, [value], [])
     with_given(of_two_instances(cause), None, test)  # type: ignore[arg-type]
     assert words == ["rate"]
+
+
+UNKNOWN, SEEN = DifferingValue("self.herd", "a list", "a list", None), DifferingValue("rate", "3", "4", None)
+
+
+@pytest.mark.parametrize(
+    ("values", "given", "kind"),
+    [
+        ([UNKNOWN], GivenValues(why_not="it cannot be put into B"), "unseen"),
+        ([UNKNOWN], GivenValues(), "unseen"),
+        ([UNKNOWN, SEEN], GivenValues(), "outside"),
+    ],
+)
+def test_a_value_of_two_digests_is_not_called_hidden_state(
+    values: list[DifferingValue], given: GivenValues, kind: str
+) -> None:
+    """Which part of it differs is not known, nor if that is in the state."""
+    cause = Cause("outside", PLACE, None, None, (), None, values, [])
+    found = with_given(of_two_instances(cause), None, lambda *_: given)  # type: ignore[arg-type]
+    assert found.cause is not None
+    assert (found.cause.kind, found.cause.outside) == (kind, values if kind == "outside" else [])
+
+
+@pytest.mark.parametrize(
+    ("kind", "why_not", "begins"),
+    [
+        ("outside", "made in one process, both give the same state", "first difference: this line reads hidden state"),
+        ("outside", None, "cause: this line reads hidden state"),
+        ("version", "A and B are of two versions", "cause: this line reads a value"),
+    ],
+)
+def test_hidden_state_that_could_not_be_put_over_is_not_called_the_cause(
+    kind: str, why_not: str | None, begins: str
+) -> None:
+    """That it differs is seen; that it has an effect is not."""
+    proved = () if why_not is not None else (GivenValue("rate", "attribute", "3 and 4"),)
+    cause = Cause(kind, PLACE, None, None, (), None, [SEEN], [])
+    told = attrs.evolve(of_two_instances(cause), given=GivenValues(proved=proved, why_not=why_not))
+    assert any(line.startswith(begins) for line in explain_command._lines(Path("run.tape"), told))
 
 
 @pytest.mark.parametrize("function", ["<listcomp>", ""])

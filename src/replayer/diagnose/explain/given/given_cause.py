@@ -26,8 +26,18 @@ _TESTED = ("outside", "version", "load", "inexact", "unseen", "line", "branch", 
 def with_given(explained: Explanation, before: Snapshot, test: Test) -> Explanation:
     """The explanation with what that test showed; the line that reads a proved value, if no line read it before.
 
-    before: the state before the step. test: gives B, the variant, the values of A; see VariantRunner.give.
+    Of a value with two digests it is not known in what it differs, nor whether that is in the state: unless a test proved something,
+    its line is not said to read hidden state. before: the state before the step. test: gives B, the variant, the values of A; see
+    VariantRunner.give.
     """
+    tested = _tested(explained, before, test)
+    cause, given = tested.cause, tested.given
+    if cause is None or not cause.outside or not _is_unseen(cause) or (given is not None and given.proved):
+        return tested
+    return attrs.evolve(tested, cause=attrs.evolve(cause, kind="unseen", outside=[]), given=None)
+
+
+def _tested(explained: Explanation, before: Snapshot, test: Test) -> Explanation:
     cause, pair, tick = explained.cause, explained.pair, explained.tick
     if (
         pair is None
@@ -85,7 +95,7 @@ def _pair_of(value: GivenValue) -> tuple[str, str]:
 
 def _is_unseen(cause: Cause) -> bool:
     """Return True if what differs of all that a line reads was not seen, such as a variable of a function in a dict."""
-    return cause.kind == "outside" and all(one.first == one.second and not one.parts for one in cause.outside)
+    return cause.kind == "outside" and all(one.is_digest_alone for one in cause.outside)
 
 
 def _names_one(cause: Cause, proved: Sequence[GivenValue]) -> bool:
