@@ -180,7 +180,7 @@ def _lines(path: Location, explanation: Explanation) -> list[str]:
         else:
             lines += [_NO_CAUSE, *_tested_block(explanation)]
         lines += before_step_lines(explanation)
-        lines += _tested_block(explanation) if explanation.is_refuted or explanation.is_unproved else []
+        lines += _tested_block(explanation) if explanation.is_open else []
     elif explanation.agrees:
         which = "every variant" if len(explanation.ran) == len(explanation.variants) else "every variant that ran"
         lines = [f"{path}: tick {tick}: {which} gives the recorded state", *dependence_lines(explanation)]

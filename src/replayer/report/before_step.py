@@ -103,8 +103,7 @@ def _end_of(explanation: Explanation, side: int) -> str:
 
 def refuted_text(explanation: Explanation) -> str | None:
     """What the test of the hidden state that a line reads left open; empty if nothing, None if it could not be tested."""
-    cause, given = explanation.cause, explanation.given
-    if given is not None and given.why_not is not None and cause is not None and cause.kind != "version":
+    if explanation.is_untested:
         return None
     if explanation.is_unproved:
         cause = explanation.cause

@@ -71,6 +71,12 @@ class Suspect:
     lines: tuple[str, ...] = ()
     with_others: bool = False
 
+    @property
+    def variable(self) -> str | None:
+        """The name of an environment variable, such as TERM of os.environ['TERM']; None of all else."""
+        is_variable = self.kind == "environment variable"
+        return self.name.removeprefix("os.environ[").strip("]'\"") if is_variable else None
+
     def __str__(self) -> str:
         kind = "" if self.name.endswith(f"({self.kind})") else f" ({self.kind})"
         where = f"; named in {', '.join(self.lines)}" if self.lines else ""

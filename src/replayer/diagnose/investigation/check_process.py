@@ -68,6 +68,7 @@ def _found(report: SyncReport) -> dict[str, Any]:
         "tick": report.first_bad,
         "text": str(report.findings[0]).partition("\n")[0],
         "suspects": list(map(str, report.suspects)),
+        "variables": [one.variable for one in report.suspects],
         "is_known": report.is_known,
     }
 

@@ -6,10 +6,12 @@ import json
 import os
 import subprocess
 import time
+from collections.abc import Collection
 from typing import Any, Self
 
 import attrs
 
+from recorder.ambient.outside.outside_read import VARIABLE
 from recorder.location.tape_location import Location, tape_location
 from recorder.processes.interpreter import (
     PythonProcess,
@@ -21,6 +23,7 @@ from recorder.processes.interpreter import (
 )
 from recorder.text import counted
 from replayer.desync.finding import TestedCause
+from replayer.desync.outside_comparison import EQUAL
 from replayer.diagnose.certify.arithmetic import describe_arithmetic
 from replayer.diagnose.certify.matrix import HASH_SEED_VARIABLE, make_matrix, present_cell
 from replayer.diagnose.explain.answer.explanation import Explanation
@@ -54,8 +57,7 @@ def investigate(
 
         explanation = explain_tape(path, sim=sim, on_stage=on_stage, last_variants=last_variants, **how)
         cause = explanation.cause
-        is_refuted = explanation.is_refuted or explanation.is_unproved
-        is_known = cause is not None and cause.kind != "unseen" and not is_refuted
+        is_known = cause is not None and cause.kind != "unseen" and not explanation.is_open
         if is_known or explanation.tick is None:
             return explanation
         if explanation.memory_runs or (explanation.agrees and not explanation.is_seen):
@@ -65,7 +67,7 @@ def investigate(
         on_stage(f"tick {explanation.tick:,}: hidden state is searched")
         check.start()
         tested = [_environments_tested(explanation, environments)] if environments is not None else []
-        hidden = check.result(explanation.tick)
+        hidden = check.result(explanation.tick, _as_recorded(explanation))
         if hidden.suspicious is False and (explanation.pair is None or _is_hidden(explanation)):
             # What made the recording another run than all those made here is in none of the search's runs either.
             hidden = attrs.evolve(hidden, suspicious=None)
@@ -114,8 +116,31 @@ def _environments_tested(explanation: Explanation, environments: list[Variant]) 
     return TestedCause(ENVIRONMENTS, found, suspicious=False if same else None)
 
 
-def hidden_found(findings: list[dict[str, Any]], tick: int) -> TestedCause:
-    """What the search found, as its process tells it: what shows later than the tick that is explained says nothing of it."""
+def _as_recorded(explanation: Explanation) -> frozenset[str]:
+    """The environment variables that the step reads, and that have the values of the recording."""
+    return frozenset(one.name for one in explanation.outside if one.kind == VARIABLE and one.result == EQUAL)
+
+
+def _without(finding: dict[str, Any], as_recorded: Collection[str]) -> dict[str, Any]:
+    """A finding without its suspects that are as they were recorded: a step may read them, and differs by something else."""
+    variables = finding.get("variables") or [None] * len(finding["suspects"])
+    suspects = [
+        one for one, name in zip(finding["suspects"], variables, strict=True) if name not in as_recorded or name is None
+    ]
+    return finding | {"suspects": suspects, "equal": [name for name in variables if name in as_recorded]}
+
+
+def hidden_found(findings: list[dict[str, Any]], tick: int, as_recorded: Collection[str] = ()) -> TestedCause:
+    """What the search found, as its process tells it: what shows later than the tick that is explained says nothing of it.
+
+    as_recorded: environment variables that have the values of the recording.
+    """
+    findings = [_without(one, as_recorded) for one in findings]
+    equal = list(dict.fromkeys(name for one in findings for name in one["equal"]))
+    findings = [one for one in findings if one["suspects"] or not one["equal"]]
+    if not findings:
+        found = f"none was seen but that the step reads {', '.join(equal)}, as when the recording began"
+        return TestedCause(HIDDEN, found, suspicious=None)
     before = [one for one in findings if one["tick"] <= tick]
     told = before or findings
     suspects = "; ".join(list(dict.fromkeys(name for one in told for name in one["suspects"]))[:SUSPECTS_SHOWN])
@@ -143,7 +168,7 @@ class _Check:
             self._started_s = time.monotonic()
             self._process = start_python(program, environment=with_module_path(), stdin=subprocess.DEVNULL)
 
-    def result(self, tick: int) -> TestedCause:
+    def result(self, tick: int, as_recorded: Collection[str]) -> TestedCause:
         """Wait for the result, for CHECK_S_MAX after the start. tick: the one that is explained."""
         assert self._process is not None
         try:
@@ -162,7 +187,7 @@ class _Check:
             found = f"{ticks} from the start, {restores} into fresh and used instances: none was seen"
             # A run that ends before the tick says nothing about what its step reads.
             return TestedCause(HIDDEN, found, suspicious=False if facts["ticks"] >= tick else None)
-        return hidden_found(facts["findings"], tick)
+        return hidden_found(facts["findings"], tick, as_recorded)
 
     def __enter__(self) -> Self:
         return self

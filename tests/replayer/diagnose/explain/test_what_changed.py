@@ -53,6 +53,27 @@ def test_what_shows_later_is_no_finding_about_a_tick(
     assert hidden_found(findings, tick) == finding.TestedCause(HIDDEN, found, suspicious=suspicious)
 
 
+@pytest.mark.parametrize(
+    ("as_recorded", "words", "suspicious"),
+    [
+        (["LINES"], "tick 1: it diverges; suspects: COLUMNS: proved", True),
+        (
+            ["LINES", "COLUMNS"],
+            "none was seen but that the step reads COLUMNS, LINES, as when the recording began",
+            None,
+        ),
+        ([], "tick 1: it diverges; suspects: COLUMNS: proved; LINES: proved", True),
+    ],
+)
+def test_a_variable_that_is_as_recorded_is_no_finding(
+    as_recorded: list[str], words: str, *, suspicious: bool | None
+) -> None:
+    """The step reads it, and another value would give another state; but this is the one that it had."""
+    found = {"tick": 1, "text": "tick 1: it diverges", "is_known": True, "variables": ["COLUMNS", "LINES"]}
+    found["suspects"] = ["COLUMNS: proved", "LINES: proved"]
+    assert hidden_found([found], 9, as_recorded) == finding.TestedCause(HIDDEN, words, suspicious=suspicious)
+
+
 def explanation(changed: str, *variants: Variant, reads: tuple[ReadComparison, ...] = ()) -> Explanation:
     """All variants gave one state, which is not the recorded one."""
     step = TracedStep(None, "one error", StepTrace(), is_same=True, note=None)

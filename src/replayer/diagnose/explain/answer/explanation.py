@@ -155,6 +155,17 @@ class Explanation:
         )
 
     @property
+    def is_untested(self) -> bool:
+        """True if the line reads hidden state, and nothing shows that this has an effect: it could not be put into B."""
+        is_given = self.given is None or self.given.why_not is None
+        return not is_given and self.cause is not None and self.cause.kind != "version"
+
+    @property
+    def is_open(self) -> bool:
+        """True if the cause of the line is not known, though one differs before it."""
+        return self.is_refuted or self.is_unproved or self.is_untested
+
+    @property
     def is_unproved(self) -> bool:
         """True if the line is of a function that leaves B as it was if it is taken from A's version of the code."""
         return self.functions is not None and not self.functions.names and not self.functions.has_effect
