@@ -15,6 +15,7 @@ from typing import Any
 import attrs
 
 from recorder.ambient.outside.code_watch import CodeWatch
+from recorder.ambient.watches.settings_watch import SettingsWatch
 from recorder.format.blocks.full_keyframe import Changes, copied_bytes, gather_changes
 from recorder.recording_options import RecordingOptions
 from recorder.session.blame_hashes import records_field_hashes
@@ -49,7 +50,7 @@ class KeyframePolicy:
         records_field_hashes: True if frames have hashes of the fields.
         budget: decides when a keyframe is due by the time that steps take, if an option asks for that; else None.
         check: takes the state again before a keyframe, which is a part of its cost; None if nothing is checked.
-        code: looks at the user's code at each keyframe; None without one.
+        watches: look at each keyframe, at the user's code and at settings of the process.
         make_digest: makes the digest of the simulation's values, which a keyframe then holds; None without one.
     """
 
@@ -85,7 +86,7 @@ class KeyframePolicy:
         elif after_ms is not None:
             self.budget = StepTimer(after_ms)
         self.check: CaptureCheck | None = None
-        self.code: CodeWatch | None = None
+        self.watches: list[CodeWatch | SettingsWatch] = []
         unit = settings.keyframe_interval_ticks
         self.next_tick = (tick + self._interval_at(tick)) // unit * unit
         self.counts_bytes = settings.deterministic and settings.split_bytes is not None  # See RotationPolicy.
@@ -139,8 +140,8 @@ class KeyframePolicy:
         start_ns = time.perf_counter_ns() - (self.check.taken_ns if self.check is not None else 0)
         self.next_tick = tick + self._interval_at(tick)
         self._number += 1
-        if self.code is not None:
-            self.code.look(tick)
+        for watch in self.watches:
+            watch.look(tick)
         # A source that needs the baseline would not find its memory changed.
         has_own = not self._source.needs_baseline
         is_large = self._logs_changes and has_own and self._simulation.state.layout.size_bytes >= LARGE_STATE_BYTES

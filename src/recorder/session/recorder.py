@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from recorder.ambient.outside.code_watch import watch_code
 from recorder.ambient.outside.outside_note import NotedReads
+from recorder.ambient.watches.settings_watch import watch_settings
 from recorder.calls_under_way import wait_for_others
 from recorder.errors import (
     ConcurrentStepError,
@@ -202,7 +203,9 @@ class Recorder(StepRecorder, NotebookMixin):
         self._check = CaptureCheck.of(simulation, self._writer.notify, path, each_tick=sources.audits)
         self._keyframes.check = self._check
         earlier = None if resumed is None else resumed.outcome or {}
-        self._code = self._keyframes.code = watch_code(simulation, session.meta, self.tick, earlier)
+        code = watch_code(simulation, session.meta, self.tick, earlier)
+        process = watch_settings(session.meta, self.tick, is_first=resumed is None)
+        self._keyframes.watches = [watch for watch in (code, process) if watch is not None]
         self.between: BetweenSteps | None = None
         self.outside = ChangesOutside()
         try:
@@ -272,6 +275,8 @@ class Recorder(StepRecorder, NotebookMixin):
         encode_small(outcome, "the outcome")
         self._writer.flush(sync=False)
         end = self._outcome({"reason": "written out"}) if outcome is None else outcome
+        for watch in self._keyframes.watches:
+            end = watch.outcome(end, self.tick)
         return copy_run(self._files.path, path, end)
 
     def close(self, outcome: Any = None) -> None:
@@ -287,7 +292,8 @@ class Recorder(StepRecorder, NotebookMixin):
         wait_for_others(self._steps)  # A step of another thread still belongs to the recording.
         end = self._outcome({"reason": "closed"}) if outcome is None else self._with_failed_step(outcome)
         end = self.outside.outcome(end, self._compared)
-        end = end if self._code is None else self._code.outcome(end, self.tick)
+        for watch in self._keyframes.watches:
+            end = watch.outcome(end, self.tick)
         end = end if self._outputs is None else self._outputs.outcome(end)
         self._attention = True
         if not self._writer.seals:

@@ -30,6 +30,7 @@ from replayer.desync.dump.dump import difference_lines
 from replayer.desync.finding import NOT_DETERMINISTIC
 from replayer.desync.location import phase_text
 from replayer.desync.object_diff import object_difference_lines, shown_fields
+from replayer.desync.tested_causes import SETTINGS_UNKNOWN, changed_lines
 from replayer.desync.ulps import DifferingElements
 from replayer.diagnose.explain.answer.explanation import Explanation
 from replayer.diagnose.explain.cause import Cause, DifferingValue, SourceLocation
@@ -43,6 +44,7 @@ from replayer.report.outside_lines import (
     dependence_lines,
     outside_cause_line,
     outside_lines,
+    tested_block,
     unrepeated_desync_lines,
     unrepeated_lines,
 )
@@ -178,13 +180,13 @@ def _lines(path: Location, explanation: Explanation) -> list[str]:
         elif proved:
             lines.append(f"cause: {proved[0].sentence}")
         else:
-            lines += [_NO_CAUSE, *_tested_block(explanation)]
+            lines += [_NO_CAUSE, *tested_block(explanation)]
         lines += before_step_lines(explanation)
-        lines += _tested_block(explanation) if explanation.is_open else []
+        lines += tested_block(explanation) if explanation.is_open else []
     elif explanation.agrees:
         which = "every variant" if len(explanation.ran) == len(explanation.variants) else "every variant that ran"
         lines = [f"{path}: tick {tick}: {which} gives the recorded state", *dependence_lines(explanation)]
-        lines += [*unrepeated_desync_lines(explanation), *_tested_block(explanation)]
+        lines += [*unrepeated_desync_lines(explanation), *tested_block(explanation)]
     elif not explanation.ran:
         lines = [f"{path}: tick {tick}: no variant reached the step, whose state differed when the tape was verified"]
         lines += _known_lines(explanation)
@@ -225,13 +227,6 @@ _NO_CAUSE = (
     "the cause is not known: no traced line gives different values before the state differs; compiled code and other "
     "packages are not traced"
 )
-
-
-def _tested_block(explanation: Explanation) -> list[str]:
-    """The further causes that were tested, marked as replay verify marks them."""
-    marks = {True: "!", False: "-", None: "?"}
-    heading = ["  tested:"] if explanation.tested else []
-    return heading + [f"    {marks[one.suspicious]} {one.cause}: {one.found}" for one in explanation.tested]
 
 
 def _notes(explanation: Explanation) -> list[str]:
@@ -336,7 +331,9 @@ def _known_lines(explanation: Explanation) -> list[str]:
     known = "not tested either are" if is_known else "the cause is not known: not tested are"
     lines = [
         *code_lines(explanation.code),
+        *changed_lines(explanation.changed_settings),
         f"  {known}, among others, {versions_not_tested(explanation.code)},",
+        *([] if explanation.knows_settings else [SETTINGS_UNKNOWN]),
         "  and what classes and modules had kept when the recording began;",
     ]
     if between is not None and between.suspicious:
@@ -347,7 +344,7 @@ def _known_lines(explanation: Explanation) -> list[str]:
         lines.append(
             "  nor a change of the state between two steps, which no variant repeats; recording with between_steps=True names one"
         )
-    lines = [*unrepeated, *lines, *_tested_block(explanation)]
+    lines = [*unrepeated, *lines, *tested_block(explanation)]
     if explanation.place.fields:
         names = ", ".join(shown_fields(explanation.place.fields))
         lines.append(f"  fields that differ at tick {explanation.tick:,}: {names}")

@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 
 from recorder.ambient.outside.loaded_modules import missing_imports
-from recorder.ambient.outside.outside_note import OutsideNote
+from recorder.ambient.outside.outside_note import ChangedSetting, OutsideNote
 from recorder.ambient.outside.outside_read import (
     ABSENT,
     ARGUMENTS,
@@ -52,8 +52,10 @@ from recorder.ambient.outside.process_facts import (
 )
 from recorder.ambient.outside.process_facts import FOLDER as WORKING_DIRECTORY
 from recorder.ambient.outside.read_functions import seed_fact
+from replayer.tape.noted_outside import NotedAtTick
 
 DIFFERS, EQUAL, NOT_NOTED, NOT_COMPARED = "differs", "equal", "not noted", "not compared"
+BEGAN = "when the recording began"
 LATER = "changed later"  # A file that the recording did not note, changed after it began.
 _LOADED_NS = time.time_ns()  # The steps that this process runs may write files.
 _SETTING = {ZONE: TIME_ZONE, LOCALE: LOCALE_NAME}  # Noted of each process, whether or not a step reads it.
@@ -128,8 +130,10 @@ class SettingsComparison:
 _MISSING = "loaded when the recording began, not found now"
 
 
-def compare_reads(note: OutsideNote, reads: Iterable[OutsideRead]) -> list[ReadComparison]:
-    """Compare what a step read just now with the note; differences first."""
+def compare_reads(
+    note: OutsideNote, reads: Iterable[OutsideRead], at: NotedAtTick | None = None
+) -> list[ReadComparison]:
+    """Compare what a step read just now with the note; differences first. at: see compare_settings."""
     compared = [
         ReadComparison(IMPORT, f"module {name}", file, line, f"{Path(file).name}:{line}", DIFFERS, _MISSING)
         for name, file, line in missing_imports(note.modules)
@@ -139,20 +143,48 @@ def compare_reads(note: OutsideNote, reads: Iterable[OutsideRead]) -> list[ReadC
             continue  # A copy of a project has other times.
         if read.kind == IMPORT and note.fact(IMPORT, read.name) in (None, (read.fact,)):
             continue  # Loaded once, and not read in each step.
-        noted, present = note.fact(read.kind, read.name), read.fact
-        if read.kind in _SETTING and note.process is not None:
-            noted = (note.process.get(_SETTING[read.kind]),)
-        elif read.kind == VARIABLE and noted is None and note.process is not None and read.name in VARIABLES:
-            noted = (variable_fact(note.process.get(read.name)),)
-        elif read.name in _TOLD_BY and noted in (None, (None,)) and note.process is not None:
-            told = _TOLD_BY[read.name]
-            noted, present = (note.process.get(told),), present or process_facts().get(told)
-        elif read.kind == TEXT_HASH:
-            present = seed_fact()  # That of the process in which the step was watched was set for this purpose.
-        result, found = _compared(read.kind, read.name, noted, present)
+        setting = setting_read(read.kind, read.name)
+        if at is not None and (unsure := next((one for one in at.unsure if one.name == setting), None)) is not None:
+            result, found = NOT_COMPARED, f"not compared: changed while the run was recorded, {when_changed(unsure)}"
+        else:
+            is_later = at is not None and setting in at.seen
+            result, found = _compared(read.kind, read.name, *_facts(note, read, setting, is_later=is_later))
+            if at is not None and setting in at.seen:
+                found = found.replace(BEGAN, f"at tick {at.seen[setting]:,} of the recording")
         compared.append(ReadComparison(read.kind, read.name, read.path, read.line, read.place, result, found))
     order = (DIFFERS, NOT_COMPARED, NOT_NOTED, EQUAL)
     return sorted(compared, key=lambda one: order.index(one.result))
+
+
+def setting_read(kind: str, name: str) -> str | None:
+    """The setting of the process that a read asks for; None for another read."""
+    if kind == VARIABLE:
+        return name if name in VARIABLES else None
+    return _SETTING.get(kind, _TOLD_BY.get(name))
+
+
+def when_changed(one: ChangedSetting) -> str:
+    """Between which ticks a setting was changed."""
+    return f"between tick {one.after:,} and {one.tick:,}"
+
+
+def _facts(
+    note: OutsideNote, read: OutsideRead, setting: str | None, *, is_later: bool
+) -> tuple[tuple[str | None] | None, str | None]:
+    """The noted fact, in a tuple, and the present one. is_later: the setting was changed since the first steps."""
+    noted, present = note.fact(read.kind, read.name), read.fact
+    if read.kind == TEXT_HASH:
+        return noted, seed_fact()  # That of the process in which the step was watched was set for this purpose.
+    if setting is None or note.process is None:
+        return noted, present
+    text = note.process.get(setting)
+    if read.kind == VARIABLE:
+        return (noted if noted is not None and not is_later else (variable_fact(text),)), present
+    if read.kind in _SETTING:
+        return (text,), present
+    if noted in (None, (None,)) or is_later:
+        return (text,), present or process_facts().get(setting)
+    return noted, present
 
 
 def with_later_changes(compared: Iterable[ReadComparison], created: Any) -> list[ReadComparison]:
@@ -181,15 +213,24 @@ def _time_text(moment: datetime) -> str:
     return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
-def compare_settings(note: OutsideNote, reads: Iterable[OutsideRead]) -> SettingsComparison | None:
-    """Compare the settings of this process with the noted ones; None if none were noted. reads: of the step."""
+def compare_settings(
+    note: OutsideNote, reads: Iterable[OutsideRead], at: NotedAtTick | None = None
+) -> SettingsComparison | None:
+    """Compare the settings of this process with the noted ones; None if none were noted.
+
+    reads: of the step. at: its tick, of which note is; None for the beginning of the recording.
+    """
     if note.process is None:
         return None
     read = list(reads)
     recorded, present, read_kinds = note.process, changed_settings() | process_facts(), {one.kind for one in read}
-    relative = _relative(note, read)
+    relative = _relative(note, read, at)
+    unsure = {one.name for one in at.unsure} if at is not None else set[str]()
+    seen = at.seen if at is not None else {}
     different, unread, equal, known = list[str](), list[str](), list[str](), list[str]()
     for name in dict.fromkeys([*recorded, *present]):
+        if name in unsure:
+            continue
         if not (name in recorded and name in present) and (name in _MAY_LACK or name in changed_settings()):
             continue
         if name == WORKING_DIRECTORY and not relative:
@@ -197,7 +238,9 @@ def compare_settings(note: OutsideNote, reads: Iterable[OutsideRead]) -> Setting
         if recorded.get(name) == present.get(name):
             equal.append(name)
         elif name == WORKING_DIRECTORY:
-            different.append(f"{setting_text(name, None, None)}, and the step reads there {', '.join(relative)}")
+            than = f"at tick {seen[name]:,} of the recording" if name in seen else BEGAN
+            text = f"the working directory is another one than {than}, and the step reads there {', '.join(relative)}"
+            different.append(text)
         elif name in _READ_AS and _READ_AS[name] not in read_kinds:
             unread.append(setting_text(name, recorded.get(name), present.get(name)))
         else:
@@ -207,17 +250,15 @@ def compare_settings(note: OutsideNote, reads: Iterable[OutsideRead]) -> Setting
     return SettingsComparison(different, unread, equal, known)
 
 
-def _relative(note: OutsideNote, reads: Iterable[OutsideRead]) -> list[str]:
+def _relative(note: OutsideNote, reads: Iterable[OutsideRead], at: NotedAtTick | None) -> list[str]:
     """The relative paths that a step reads, unless what is there is as it was: these depend on the working directory."""
-    own = (read for read in compare_reads(note, reads) if read.kind in _WITH_PATHS and read.result != EQUAL)
+    own = (read for read in compare_reads(note, reads, at) if read.kind in _WITH_PATHS and read.result != EQUAL)
     texts = (f"{read.name} (read at {read.place})" for read in own if not os.path.isabs(read.name))  # noqa: PTH117
     return list(dict.fromkeys(texts))
 
 
 def setting_text(name: str, recorded: str | None, present: str | None) -> str:
     """A setting of the process that differs, in words."""
-    if name == WORKING_DIRECTORY:
-        return "the working directory is another one than when the recording began"
     if name == CPU_FEATURES and recorded is not None and present is not None:
         then, now = recorded.split(), present.split()
         lost, gained = [one for one in then if one not in now], [one for one in now if one not in then]

@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from recorder.ambient.outside.outside_note import ChangedSetting
 from recorder.ambient.outside.outside_read import ARGUMENTS, ATTRIBUTES, IDENTITY, OutsideRead
+from recorder.ambient.outside.process_facts import FOLDER
 from recorder.environment import describe_environment
 from replayer.desync.finding import HIDDEN_FROM_RUN, HIDDEN_STATE, NOT_DETERMINISTIC, RESTORE, STACK_DEPTH, TestedCause
 from replayer.desync.outside_comparison import (
+    BEGAN,
     DIFFERS,
     EQUAL,
     LATER,
@@ -19,10 +22,12 @@ from replayer.desync.outside_comparison import (
     ReadComparison,
     compare_reads,
     compare_settings,
+    setting_read,
+    when_changed,
     with_later_changes,
 )
 from replayer.playback.make_simulation import version_note
-from replayer.tape.noted_outside import noted_outside
+from replayer.tape.noted_outside import NotedAtTick, noted_at
 from replayer.value_text import plain_text
 
 if TYPE_CHECKING:
@@ -33,6 +38,8 @@ if TYPE_CHECKING:
 
 HASH_SEED = "PYTHONHASHSEED"
 BETWEEN = "a change between two steps"
+CHANGED_WHILE = "changed while the run was recorded"
+SETTINGS_UNKNOWN = "  settings of the process that were changed while it ran,"  # Of a tape that does not note them.
 _UNSTEADY = "a non-deterministic step"
 
 
@@ -57,7 +64,7 @@ def with_causes(
             *_order_of_sets(tape),
             _hidden_state(finding, earlier, lost),
             *([code] if code is not None else []),
-            *_versions(tape, reads),
+            *_versions(tape, finding.tick, reads),
         ),
     ]
     if between is None and not any(test.suspicious for test in tested) and is_of_recorder(tape):
@@ -247,16 +254,16 @@ def _starts_text(runs: Sequence[EarlierRun]) -> str:
     return ", and ".join(parts)
 
 
-def _versions(tape: Tape, reads: list[OutsideRead] | None) -> list[TestedCause]:
+def _versions(tape: Tape, tick: int, reads: list[OutsideRead] | None) -> list[TestedCause]:
     """Differences between recording and replay: the world's version and the environment."""
     tested = []
     note = version_note(tape)
     if note is not None:
         tested.append(TestedCause("a different version of the world", note, suspicious=None))
-    return [*tested, *_environment(tape, reads)]
+    return [*tested, *_environment(tape, tick, reads)]
 
 
-def _environment(tape: Tape, reads: list[OutsideRead] | None) -> list[TestedCause]:
+def _environment(tape: Tape, tick: int, reads: list[OutsideRead] | None) -> list[TestedCause]:
     """Compare versions, settings, and what the step reads, with the recording; name everything that was compared.
 
     What the step was seen to read is apart from settings that merely differ: no run here has the recorded ones.
@@ -271,32 +278,62 @@ def _environment(tape: Tape, reads: list[OutsideRead] | None) -> list[TestedCaus
         if recorded.get(name) != present.get(name)
     ]
     equal = [name for name in names if recorded.get(name) == present.get(name)]
-    note = noted_outside(tape)
-    settings = compare_settings(note, reads or ())
-    compared = with_later_changes(compare_reads(note, reads or ()), tape.meta.get("created"))
+    at = noted_at(tape, tick)
+    settings = compare_settings(at.note, reads or (), at)
+    compared = with_later_changes(compare_reads(at.note, reads or (), at), tape.meta.get("created"))
     different = [str(read) for read in compared if read.result == DIFFERS]
     if settings is not None:
         different = [*settings.read, *different]
         untested += [text for text in settings.different if text not in settings.read]
         equal += settings.equal
-    equal += [f"{read.name} (read at {read.place})" for read in compared if read.result == EQUAL]
     unread = settings.unread if settings is not None else []
     parts = [f"different, and not tested whether it matters: {'; '.join(untested)}"] if untested else []
     if unread:
         why = "not known whether the step reads it" if reads is None else "not seen to be read in this step"
         parts.append(f"different, but {why}: {'; '.join(unread)}")
+    if at.changes:
+        parts.append(
+            f"{CHANGED_WHILE}: {'; '.join(map(change_text, at.changes))}; not tested whether that makes the difference"
+        )
     found = [TestedCause(cause, "; ".join(map(plain_text, different)), suspicious=True)] if different else []
-    is_decided = reads is not None and not (parts or different) and all(read.result == EQUAL for read in compared)
-    parts += [f"compared and equal: {', '.join(equal)}"] if equal else []
+    is_known = at.is_known or settings is None  # Without a note on settings, none is said to be equal.
+    is_of_tick = [at.is_known and setting_read(read.kind, read.name) is not None for read in compared]
+    is_decided = reads is not None and not (parts or different) and is_known and all(is_of_tick)
+    is_decided = is_decided and all(read.result == EQUAL for read in compared)
+    parts += _equal_parts(equal, compared, at)
     left_out = [_left_out_text(read) for read in compared if read.result in (NOT_COMPARED, NOT_NOTED, LATER)]
     left_out.append("files, clocks, other variables" if reads is None else "what other steps read")
     if not any(read.kind == ARGUMENTS for read in compared):
         left_out.insert(-1, "the arguments of the program (sys.argv)")
     parts.append(f"not compared: {', '.join(left_out)}")
     rest = "; ".join(map(plain_text, parts))
-    if found and not (untested or unread):
+    if found and not (untested or unread or at.changes):
         return [attrs.evolve(found[0], found=f"{found[0].found}; {rest}")]
     return [*found, TestedCause(cause, rest, suspicious=False if is_decided else None)]
+
+
+def _equal_parts(equal: list[str], compared: Iterable[ReadComparison], at: NotedAtTick) -> list[str]:
+    """What is equal, and when it was so: code may have changed it while the run was recorded."""
+    alike = [read for read in compared if read.result == EQUAL]
+    of_tick = [read for read in alike if setting_read(read.kind, read.name) is not None]
+    named = [*equal, *(f"{read.name} (read at {read.place})" for read in of_tick)]
+    when = f"{BEGAN} and at its keyframes" if at.is_known else f"{BEGAN}; whether any was {CHANGED_WHILE} is not known"
+    rest = [f"{read.name} (read at {read.place})" for read in alike if read not in of_tick]
+    parts = [f"compared and equal: {', '.join(named)} ({when})"] if named else []
+    return [*parts, *([f"as {BEGAN}: {', '.join(rest)}"] if rest else [])]
+
+
+def changed_lines(changes: Sequence[str]) -> list[str]:
+    """What replay explain prints of settings that were changed. changes: each as of change_text."""
+    return [f"  settings of the process {CHANGED_WHILE}: {'; '.join(changes)}"] if changes else []
+
+
+def change_text(one: ChangedSetting) -> str:
+    """A setting that was changed while the run was recorded, in words."""
+    if one.name == FOLDER:
+        return f"the working directory {when_changed(one)}"
+    before, now = ("not set" if text is None else text for text in (one.before, one.now))
+    return plain_text(f"{one.name} from {before} to {now} {when_changed(one)}")
 
 
 def _left_out_text(read: ReadComparison) -> str:

@@ -119,3 +119,10 @@ def unrepeated_lines(reads: Iterable[ReadComparison]) -> list[str]:
     )
     variables = dict.fromkeys(read.name for read in different if read.kind == VARIABLE)
     return lines + [f"  --env {name}=VALUE tests a value" for name in list(variables)[:_NAMES_SHOWN]]
+
+
+def tested_block(explanation: Explanation) -> list[str]:
+    """The further causes that were tested, marked as replay verify marks them."""
+    marks = {True: "!", False: "-", None: "?"}
+    heading = ["  tested:"] if explanation.tested else []
+    return heading + [f"    {marks[one.suspicious]} {one.cause}: {one.found}" for one in explanation.tested]

@@ -117,7 +117,8 @@ def test_the_state_of_the_tape_is_reported(tmp_path: Path) -> None:
     assert session.flags & SESSION_START
     assert unpack(session.payload)[0]["resumed_at_tick"] == 33
     with Tape(path) as finished:
-        outside = {"replaced": [], "unknown_before": 33}  # Of the session that was killed.
+        settings = {"first_tick": 33, "last_tick": 33, "changes": []}
+        outside = {"replaced": [], "unknown_before": 33, "settings": settings}  # Of the session that was killed.
         assert (finished.status, finished.outcome) == ("not checked", {"reason": "done", "outside": outside})
         assert [place.tick for place in finished.keyframes][-2:] == [28, 33]
 

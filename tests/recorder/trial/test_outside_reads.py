@@ -147,7 +147,7 @@ def test_a_note_has_each_thing_once_and_no_more_than_the_limit() -> None:
         assert note.reads == tuple(
             NotedFact("variable", f"A{number}", "game.py:7", None) for number in range(min(count, NOTED_MAX))
         )
-    assert note_of(None) == {"process": process_facts(), "modules": loaded_modules()}
+    assert note_of(None) == {"process": process_facts(), "watches_settings": True, "modules": loaded_modules()}
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,8 @@ from recorder.ambient.outside.process_facts import process_facts
 
 KEY = "outside"
 NOTED_MAX = 64  # Reads in a note: META is repeated in each file of a tape.
+WATCHES = "watches_settings"  # True in META if settings of the process that are changed later are noted, in the end of the tape.
+CHANGED_MAX = 32  # Changes of settings, in the end of a tape.
 REPLACED_MAX = 16  # Functions and constants that were replaced, in the end of a tape.
 
 
@@ -64,6 +66,39 @@ class ReplacedCode:
 
 
 @attrs.frozen
+class ChangedSetting:
+    """A setting of the process that was changed while the run was recorded.
+
+    Attributes:
+        name: as in the note on the process.
+        after: the tick at which it was seen last as it was before.
+        tick: the tick at which it was seen to be changed.
+        before, now: its texts; None for a variable that was not set.
+    """
+
+    name: str
+    after: int
+    tick: int
+    before: str | None
+    now: str | None
+
+
+@attrs.frozen
+class WatchedSettings:
+    """The settings of the process that were changed while the run was recorded, at the ticks of which that is known.
+
+    Attributes:
+        changes: in their order.
+        first_tick: they are known from the step after this tick on.
+        last_tick: up to the step to this tick; None for all.
+    """
+
+    changes: tuple[ChangedSetting, ...] = ()
+    first_tick: int = 0
+    last_tick: int | None = None
+
+
+@attrs.frozen
 class OutsideNote:
     """What a recording noted.
 
@@ -75,6 +110,8 @@ class OutsideNote:
         code: of the user's code; None without a note of it.
         replaced: what of it was replaced while the run was recorded, as far as it is known.
         unknown_before: of the steps before that of this tick it is not known; of all steps of a tape that was never closed.
+        watches: True if settings of the process that were changed while the run was recorded are in the end of the tape.
+        settings: those.
     """
 
     process: dict[str, str] | None = None
@@ -84,6 +121,8 @@ class OutsideNote:
     code: CodeNote | None = None
     replaced: tuple[ReplacedCode, ...] = ()
     unknown_before: int = 0
+    watches: bool = False
+    settings: WatchedSettings = attrs.field(factory=WatchedSettings)
 
     def fact(self, kind: str, name: str) -> tuple[str | None] | None:
         """The noted fact, in a tuple; None if it was not noted."""
@@ -92,7 +131,7 @@ class OutsideNote:
 
 def note_of(noted: NotedReads | None) -> dict[str, Any]:
     """The note on this process and on what its first steps read, for META."""
-    return {"process": process_facts(), "modules": loaded_modules(), **reads_note(noted)}
+    return {"process": process_facts(), WATCHES: True, "modules": loaded_modules(), **reads_note(noted)}
 
 
 def reads_note(noted: NotedReads | None) -> dict[str, Any]:
@@ -115,6 +154,9 @@ def decode_note(*plain: Any) -> OutsideNote:
                     name: text for name, text in process.items() if isinstance(name, str) and isinstance(text, str)
                 }
                 note = attrs.evolve(note, process=texts)
+        note = attrs.evolve(note, watches=note.watches or part.get(WATCHES) is True)
+        if (settings := _decode_settings(part.get("settings"))) is not None:
+            note = attrs.evolve(note, settings=settings)
         match part.get("modules"):
             case list(names):
                 note = attrs.evolve(note, modules=tuple(name for name in names[:MODULES_MAX] if isinstance(name, str)))
@@ -135,6 +177,22 @@ def _decode_replaced(plain: Any) -> ReplacedCode | None:
     match plain:
         case [str(name), int(after), int(tick)]:
             return ReplacedCode(name[:NAME_CHARS_MAX], after, tick)
+    return None
+
+
+def _decode_settings(plain: Any) -> WatchedSettings | None:
+    match plain:
+        case {"first_tick": int(first), "last_tick": int(last), "changes": list(changes)}:
+            known = [one for one in map(_decode_change, changes[:CHANGED_MAX]) if one is not None]
+            return WatchedSettings(tuple(known), first, last)
+    return None
+
+
+def _decode_change(plain: Any) -> ChangedSetting | None:
+    match plain:
+        case [str(name), int(after), int(tick), str() | None as before, str() | None as now]:
+            cut = [None if text is None else text[:NAME_CHARS_MAX] for text in (before, now)]
+            return ChangedSetting(name[:NAME_CHARS_MAX], after, tick, *cut)
     return None
 
 

@@ -13,6 +13,17 @@ from typing import Any
 
 import numpy as np
 
+from recorder.ambient.settings.library_settings import (
+    NUMBA_USED,
+    PRINTING,
+    PRINTING_BEGINS_WITH,
+    TORCH_BEGINS_WITH,
+    TORCH_TYPE,
+    TORCH_USED,
+    library_settings,
+    numba_begins_with,
+)
+
 VARIABLES = (  # Their values are no secrets, and can be set again for a test.
     "TZ",
     "LANG",
@@ -30,7 +41,11 @@ _BEGINS_WITH = {
     FLOAT_ERRORS: "divide=warn over=warn under=ignore invalid=warn",
     RECURSION: "1000",
     DECIMAL: "prec=28 rounding=ROUND_HALF_EVEN",
+    PRINTING: PRINTING_BEGINS_WITH,
+    TORCH_TYPE: TORCH_BEGINS_WITH,
 }
+# All of changed_settings.
+CHANGEABLE = (FLOAT_ERRORS, RECURSION, DECIMAL, PRINTING, NUMBA_USED, TORCH_TYPE, TORCH_USED)
 FLAGS, NO_FLAGS = "sys.flags", "as by default"
 # Of Python's command line, those that may change what a step does, each with the variable that sets it, too.
 FLAG_VARIABLES = {"optimize": "PYTHONOPTIMIZE", "dev_mode": "PYTHONDEVMODE", "utf8_mode": "PYTHONUTF8"}
@@ -56,19 +71,36 @@ def process_facts() -> dict[str, str]:
 
     And a digest of the working directory, whose path may be private. Nothing is started or changed by asking.
     """
-    facts = {TIME_ZONE: time_zone(), LOCALE_NAME: locale_name(), PROCESSORS: str(os.cpu_count()), FLAGS: _flags()}
-    if hasattr(os, "sched_getaffinity"):
-        facts[USABLE] = str(len(os.sched_getaffinity(0)))
-    with contextlib.suppress(OSError):  # It was deleted.
-        facts[FOLDER] = folder_digest(os.getcwd())  # noqa: PTH109 - as the system names it
+    facts = {PROCESSORS: str(os.cpu_count()), FLAGS: _flags()}
     features = _cpu_features()
     if features is not None:
         facts[CPU_FEATURES] = features
     numba: Any = sys.modules.get("numba")  # get_num_threads() would start the threads.
     if hasattr(numba, "config"):
         facts["numba_threads"] = str(numba.config.NUMBA_NUM_THREADS)
-    facts |= {name: text for name, text in changed_settings().items() if text != _BEGINS_WITH[name]}
-    return facts | {name: os.environ[name] for name in VARIABLES if name in os.environ}
+    own = changed_settings()
+    return facts | {
+        name: text for name, text in changeable_facts().items() if name not in own or text != begins_with(name)
+    }
+
+
+def changeable_facts() -> dict[str, str]:
+    """Those of process_facts that code may change while the process runs, whether or not they are as it began with them."""
+    facts = {TIME_ZONE: time_zone(), LOCALE_NAME: locale_name()}
+    if hasattr(os, "sched_getaffinity"):
+        facts[USABLE] = str(len(os.sched_getaffinity(0)))
+    with contextlib.suppress(OSError):  # It was deleted.
+        facts[FOLDER] = folder_digest(os.getcwd())  # noqa: PTH109 - as the system names it
+    variables = {name: os.environ[name] for name in VARIABLES if name in os.environ}
+    return facts | changed_settings() | variables
+
+
+def begins_with(name: str) -> str | None:
+    """The text of a setting as a process begins with it; None for one that depends on the process."""
+    if name == NUMBA_USED:
+        count = numba_begins_with()
+        return None if count is None else str(count)
+    return _BEGINS_WITH.get(name)
 
 
 def _flags() -> str:
@@ -101,9 +133,9 @@ def folder_digest(path: str) -> str:
 
 
 def changed_settings() -> dict[str, str]:
-    """The settings of Python and NumPy that code may change, as text."""
+    """The settings of Python and of libraries that code may change, as text."""
     context = decimal.getcontext()
-    return {
+    return library_settings() | {
         FLOAT_ERRORS: " ".join(f"{name}={how}" for name, how in np.geterr().items()),
         RECURSION: str(sys.getrecursionlimit()),
         DECIMAL: f"prec={context.prec} rounding={context.rounding}",

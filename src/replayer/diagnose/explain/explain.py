@@ -21,7 +21,7 @@ from recorder.location.tape_location import tape_location
 from replayer.desync.code_comparison import compared_code
 from replayer.desync.finding import Finding
 from replayer.desync.outside_comparison import compare_reads, with_later_changes
-from replayer.desync.tested_causes import between_steps
+from replayer.desync.tested_causes import between_steps, change_text
 from replayer.diagnose.explain.answer.explanation import Explanation
 from replayer.diagnose.explain.answer.known_differences import with_known_differences
 from replayer.diagnose.explain.answer.split_objects import with_joined
@@ -35,6 +35,7 @@ from replayer.diagnose.explain.outside.tested_settings import settings_tested
 from replayer.diagnose.explain.values.process_settings import differing_settings, process_settings
 from replayer.diagnose.explain.variant_choice import (
     SEEDS,
+    changed_variants,
     choose_pair,
     find_tick,
     first_variants,
@@ -51,7 +52,7 @@ from replayer.diagnose.explain.variants import (
     traced_present,
 )
 from replayer.diagnose.explain.versions.tested_functions import with_tested_functions
-from replayer.tape.noted_outside import noted_outside
+from replayer.tape.noted_outside import noted_at, noted_outside
 from replayer.tape.tape import Tape
 from replayer.timeline.verify import VerificationReport, verify_tape
 from sim.kernel.state import Snapshot
@@ -101,7 +102,11 @@ def explain_tape(
         reads, notes = _reads(explanation), list(explanation.notes)
         if any(map(starts_thread, reads)) and OTHER_THREADS not in notes:
             notes.append(OTHER_THREADS)
-        compared = with_later_changes(compare_reads(noted_outside(tape), reads), tape.meta.get("created"))
+        at = noted_at(tape, explanation.tick or tape.last_tick)
+        compared = with_later_changes(compare_reads(at.note, reads, at), tape.meta.get("created"))
+        explanation = attrs.evolve(
+            explanation, changed_settings=list(map(change_text, at.changes)), knows_settings=at.is_known
+        )
         cause = explanation.cause
         if cause is not None and cause.kind == "line" and OTHER_THREADS in notes:
             cause = attrs.evolve(cause, kind="unseen")  # Lines of a thread may have given the line what it reads.
@@ -358,15 +363,21 @@ class _Case:
         is_bad: the tick is known to have differed; then those that were asked for are not the only ones.
         """
         outcomes: list[VariantOutcome] = []
+        changed: list[VariantOutcome] | None = None  # Only the recorded state makes a pair with one of them.
         for variants, starts in stages(self.tape, self.now, self.others, tick):
             outcomes += self._run(variants, tick, before, starts, outcomes)
+            if changed is None and not self.asked and all(one.result != (recorded_hash, None) for one in outcomes):
+                others = changed_variants(self.tape, tick, self.others)
+                changed = self._run_if_possible(others, tick=tick, before=before, earlier=outcomes) if others else []
+                if any(one.result == (recorded_hash, None) for one in changed):
+                    return [*outcomes, *changed], choose_pair([*outcomes, *changed], recorded_hash)
             chosen = choose_pair(outcomes, recorded_hash)
             asked_and_recorded = (
                 self.asked and not is_bad and all(one.result == (recorded_hash, None) for one in outcomes)
             )
             if chosen is not None or asked_and_recorded:
-                return outcomes, chosen
-        return outcomes, None
+                return [*outcomes, *(changed or ())], chosen
+        return [*outcomes, *(changed or ())], None
 
     def _find_recorded(
         self,

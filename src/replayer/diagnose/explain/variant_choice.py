@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from replayer.diagnose.explain.values.process_settings import recorded_settings
 from replayer.diagnose.explain.variants import Variant, VariantFailedError, VariantOutcome, VariantRunner
 from replayer.playback.cursor import Cursor, MismatchError
 from replayer.playback.make_simulation import make_simulation
+from replayer.tape.noted_outside import noted_at
 from replayer.tape.tape import Tape
 from sim.kernel.state import Snapshot
 
@@ -54,22 +55,45 @@ def first_variants(
     if CPU_FEATURES in noted and noted[CPU_FEATURES] != here.get(CPU_FEATURES):
         text = setting_text(CPU_FEATURES, noted[CPU_FEATURES], here.get(CPU_FEATURES))
         notes.append(f"another processor, {text}: the effect of that cannot be tested")
-    variables: dict[str, str | None] = dict(environment)
-    words = [f"{name}={value}" if value is not None else f"{name} unset" for name, value in variables.items()]
+    present_variant = Variant("now") if environment or code is not None else _present_variant(recorded)
+    if not environment and code is None:
+        return present_variant, _as_noted(tape, noted, "as recorded"), notes
+    words = [f"{name}={value}" if value is not None else f"{name} unset" for name, value in environment.items()]
     if code is not None:
         words.append(f"the code in {code}")
-    if not variables and code is None and recorded:
-        variables = recorded_switches(recorded, present)
+    return present_variant, [Variant(", ".join(words), dict(environment), code)] if words else [], notes
+
+
+def changed_variants(tape: Tape, tick: int, others: Sequence[Variant]) -> list[Variant]:
+    """The variants with the settings of the process as they were in the recording at a tick, where they had been changed.
+
+    Two if a change may have come before the step or after it. Those that others have, or this process, are left out.
+    """
+    at = noted_at(tape, tick)
+    if not any(one.after < tick for one in at.changes):
+        return []
+    labels = [f"as recorded up to tick {one.after:,}" for one in at.unsure[:1]]
+    labels += [f"as recorded at tick {max([one.tick for one in at.unsure] or at.seen.values()):,}"]
+    known, found = [(one.environment, one.settings) for one in others], list[Variant]()
+    for label, process in zip(labels, at.processes(), strict=True):
+        found += [one for one in _as_noted(tape, process, label) if (one.environment, one.settings) not in known]
+    return found
+
+
+def _as_noted(tape: Tape, noted: Mapping[str, str], label: str) -> list[Variant]:
+    """The variant with the environment of the recording and noted settings; none if this process has those."""
+    recorded: dict[str, Any] = tape.meta.get("environment") or {}
+    here, variables = process_facts(), dict[str, str | None]()
+    if recorded:
+        variables = recorded_switches(recorded, describe_environment())
         variables |= recorded_flags(noted.get(FLAGS))
         variables |= {name: noted.get(name) for name in VARIABLES if noted and noted.get(name) != here.get(name)}
-        words = [f"{name}={value}" if value is not None else f"{name} unset" for name, value in variables.items()]
-        words = [f"as recorded, {', '.join(words)}"] if words else []
-    is_recorded = not environment and code is None
-    settings = recorded_settings(noted, _folder_of(tape)) if is_recorded else {}
+    settings = recorded_settings(noted, _folder_of(tape))
+    words = [f"{name}={value}" if value is not None else f"{name} unset" for name, value in variables.items()]
+    words = [f"{label}, {', '.join(words)}"] if words else []
     if settings:
-        words = [*(words or ["as recorded"]), *(f"{name} as recorded" for name in settings)]
-    other = [Variant(", ".join(words), variables, code, settings=settings, is_recorded=is_recorded)] if words else []
-    return Variant("now") if environment or code is not None else _present_variant(recorded), other, notes
+        words = [*(words or [label]), *(f"{name} as recorded" for name in settings)]
+    return [Variant(", ".join(words), variables, settings=settings, is_recorded=True)] if words else []
 
 
 def _folder_of(tape: Tape) -> Path | None:

@@ -104,6 +104,8 @@ class Explanation:
         memory_runs: the number of processes in which the step gave the same with each of two patterns in fresh memory, and
             another state with the other one; 0 if it was not seen to.
         tested: further causes that were tested because no line is known to be the cause; see diagnose/investigation.
+        changed_settings: settings of the process that were changed while the run was recorded, in words.
+        knows_settings: True if these are known to be all, up to a keyframe after the tick.
     """
 
     tick: int | None
@@ -136,6 +138,8 @@ class Explanation:
     seen: str | None = None
     memory_runs: int = 0
     tested: list[TestedCause] = attrs.field(factory=list)
+    changed_settings: list[str] = attrs.field(factory=list)
+    knows_settings: bool = False
 
     @property
     def replaced(self) -> Replaced | None:

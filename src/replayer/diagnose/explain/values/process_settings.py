@@ -19,13 +19,17 @@ import attrs
 import numpy as np
 
 from recorder.ambient.outside.process_facts import (
+    CHANGEABLE,
     DECIMAL,
     FLOAT_ERRORS,
     FOLDER,
+    LOCALE_NAME,
     RECURSION,
     USABLE,
+    begins_with,
     changed_settings,
     folder_digest,
+    locale_name,
     process_facts,
 )
 from recorder.ambient.process_wide import (
@@ -36,6 +40,21 @@ from recorder.ambient.process_wide import (
     signal_handlers,
     users_handlers,
     warning_filters,
+)
+from recorder.ambient.settings.library_settings import (
+    NUMBA_USED,
+    PRINTING,
+    TORCH_TYPE,
+    TORCH_USED,
+    is_torch_type,
+    numba_threads,
+    recorded_print_options,
+    recorded_threads,
+    set_numba_threads,
+    set_torch_threads,
+    set_torch_type,
+    torch_threads,
+    torch_type,
 )
 from replayer.diagnose.explain.values.layouts import ORDERS
 
@@ -174,18 +193,37 @@ def _set_usable(count: int) -> None:
 
 
 _WORKING_DIRECTORY = "os.getcwd()"
+_LOCALE = "locale.setlocale(locale.LC_ALL)"
 _USABLE = "len(os.sched_getaffinity(0))"
 _FLOAT_ERRORS = f"{FLOAT_ERRORS} (floating-point errors)"
 _ERROR_MODES = {"ignore", "warn", "raise", "print"}  # The others need a function.
 _RECURSION_MIN = 200  # Below, what runs the step would not run.
 _NEAR_MAX = 200  # Folders inside of one.
+_CATEGORIES = (
+    "LC_CTYPE",
+    "LC_NUMERIC",
+    "LC_TIME",
+    "LC_COLLATE",
+    "LC_MONETARY",
+    "LC_MESSAGES",
+    "LC_PAPER",
+    "LC_NAME",
+    "LC_ADDRESS",
+    "LC_TELEPHONE",
+    "LC_MEASUREMENT",
+    "LC_IDENTIFICATION",
+)
+_LOCALE_NAME = re.compile(r"[\w.@-]{1,40}|(LC_[A-Z]{1,20}=[\w.@-]{1,40}(;|$)){1,12}", re.ASCII)  # No path.
 _NUMBER = re.compile(r"[0-9]{1,9}")
 _ALL: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
     _FLOAT_ERRORS: (np.geterr, lambda values: np.seterr(**values)),
-    "np.get_printoptions()": (_print_options, lambda values: np.set_printoptions(**values)),
+    PRINTING: (_print_options, lambda values: np.set_printoptions(**values)),
     DECIMAL: (_decimal_context, _set_decimal_context),
     RECURSION: (sys.getrecursionlimit, sys.setrecursionlimit),
-    "locale.setlocale(locale.LC_ALL)": (
+    NUMBA_USED: (numba_threads, set_numba_threads),
+    TORCH_TYPE: (torch_type, set_torch_type),
+    TORCH_USED: (torch_threads, set_torch_threads),
+    _LOCALE: (
         lambda: locale.setlocale(locale.LC_ALL),
         lambda name: locale.setlocale(locale.LC_ALL, name),
     ),
@@ -221,9 +259,9 @@ def recorded_settings(noted: Mapping[str, str], near: Path | None = None) -> Set
     directory of the recording is searched: of that it has a digest alone.
     """
     present = changed_settings()
-    differing = {name: noted[name] for name in present.keys() & noted.keys() if noted[name] != present[name]}
     found = Settings()
-    for name, text in differing.items():
+    for name in (name for name in CHANGEABLE if name in noted and noted[name] != present.get(name, begins_with(name))):
+        text = noted[name]
         parts = dict(part.split("=", 1) for part in text.split() if "=" in part)
         if name == FLOAT_ERRORS and parts.keys() == np.geterr().keys() and _ERROR_MODES.issuperset(parts.values()):
             found[_FLOAT_ERRORS] = parts
@@ -231,6 +269,14 @@ def recorded_settings(noted: Mapping[str, str], near: Path | None = None) -> Set
             found[DECIMAL] = {**_decimal_context(), "prec": number, "rounding": parts["rounding"]}
         elif name == RECURSION and (number := _number(text)) >= _RECURSION_MIN:
             found[RECURSION] = number
+        elif name == PRINTING and (options := recorded_print_options(text)) is not None:
+            found[PRINTING] = options
+        elif name == TORCH_TYPE and is_torch_type(text):
+            found[TORCH_TYPE] = text
+        elif name in (NUMBA_USED, TORCH_USED) and (threads := recorded_threads(text)) is not None:
+            found[name] = threads
+    if (category_names := _recorded_locale(noted.get(LOCALE_NAME))) is not None:
+        found[_LOCALE] = category_names
     if (count := _number(noted.get(USABLE, ""))) > 0 and _USABLE in _ALL and count < _usable():
         found[_USABLE] = count
     folder = noted.get(FOLDER)
@@ -238,6 +284,22 @@ def recorded_settings(noted: Mapping[str, str], near: Path | None = None) -> Set
         place = next((place for place in _near(near) if folder_digest(place) == folder), None)
         found |= {} if place is None else {_WORKING_DIRECTORY: place}
     return found
+
+
+def _recorded_locale(noted: str | None) -> str | None:
+    """A noted locale, as setlocale takes it; None for that of this process, and for one that cannot be set here."""
+    if noted is None or noted == locale_name() or _LOCALE_NAME.fullmatch(noted) is None:
+        return None
+    parts = dict(part.split("=", 1) for part in noted.split(";") if "=" in part)
+    full = ";".join(f"{name}={parts.get(name, 'C')}" for name in _CATEGORIES) if parts else noted
+    before = locale.setlocale(locale.LC_ALL)
+    try:
+        locale.setlocale(locale.LC_ALL, full)
+    except locale.Error:
+        return None
+    finally:
+        locale.setlocale(locale.LC_ALL, before)
+    return full
 
 
 def _near(folder: Path | None) -> Iterator[str]:

@@ -1,0 +1,1 @@
+"""Settings of libraries that code may change while the process runs."""

@@ -1,0 +1,1 @@
+"""What is looked at again while a run is recorded, at its keyframes."""
