@@ -48,7 +48,7 @@ from replayer.report.outside_lines import (
     unrepeated_desync_lines,
     unrepeated_lines,
 )
-from replayer.report.party_report import CauseTexts
+from replayer.report.parties.party_report import CauseTexts
 from replayer.status import STATUS_CODES
 from replayer.value_text import plain_text
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from replayer.diagnose.parties.tape_seeds import TriedSeeds
-from replayer.report.party_report import party_lines
+from replayer.report.parties.party_report import party_lines
 
 
 @pytest.mark.parametrize(

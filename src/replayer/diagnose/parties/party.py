@@ -48,6 +48,7 @@ class Party:
         arguments: constructor arguments that replace those of the factory, by name, as Python literals.
         config: entries that replace those of a registered world's configuration.
         modules: for modules that come from another place: the name and the path of the file or folder.
+        lent: files of modules that are imported only where the party itself has none of the name.
         files: for files that it reads, by full path: the path of the file that is opened in its place.
     """
 
@@ -62,6 +63,7 @@ class Party:
     arguments: Mapping[str, str] = attrs.field(factory=dict)
     config: Mapping[str, Any] = attrs.field(factory=dict)
     modules: Mapping[str, str] = attrs.field(factory=dict)
+    lent: Mapping[str, str] = attrs.field(factory=dict)
     files: Mapping[str, str] = attrs.field(factory=dict)
 
 

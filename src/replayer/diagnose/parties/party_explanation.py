@@ -9,7 +9,7 @@ import attrs
 from replayer.desync.state_diff import FieldDifference
 from replayer.diagnose.compare.tape_diff import TapeDifference
 from replayer.diagnose.explain.cause import Cause
-from replayer.diagnose.parties.factors import Factor
+from replayer.diagnose.parties.differences.factor import Factor
 from replayer.diagnose.parties.party import Party
 from replayer.diagnose.parties.party_runner import PartyRun
 from replayer.diagnose.parties.tape_seeds import TriedSeeds

@@ -11,10 +11,8 @@ import sysconfig
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from importlib.machinery import ModuleSpec, PathFinder
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import attrs
@@ -33,6 +31,7 @@ from replayer.diagnose.explain.step_trace import snapshot_from_plain, snapshot_t
 from replayer.diagnose.explain.trace_step import trace_step
 from replayer.diagnose.parties.constructor import ConstructorWatch, replace_arguments
 from replayer.diagnose.parties.given_files import GivenFiles, is_users, read_files
+from replayer.diagnose.parties.given_modules import use_modules
 from replayer.diagnose.parties.party import Made
 from replayer.playback.cursor import Cursor, MismatchError
 from replayer.playback.make_simulation import import_adapters, make_simulation
@@ -94,21 +93,7 @@ def _use_modules(job: dict[str, Any]) -> None:
         import_from_work_tree(Path(checkout), Path(tree), folders)
     elif here not in sys.path:
         sys.path.insert(front, here)
-    if job["modules"]:
-        sys.meta_path.insert(0, _OtherPlaces(job["modules"]))
-
-
-class _OtherPlaces:
-    """The first finder: some modules come from other folders."""
-
-    def __init__(self, folders: dict[str, str]) -> None:
-        self._folders = folders
-
-    def find_spec(self, name: str, path: Any = None, _target: ModuleType | None = None) -> ModuleSpec | None:
-        """See importlib.abc.MetaPathFinder."""
-        if path is not None or name not in self._folders:
-            return None
-        return PathFinder.find_spec(name, [self._folders[name]])
+    use_modules(job["modules"], job["lent"])
 
 
 def _configured(tape: Tape, changes: dict[str, Any]) -> Factory:

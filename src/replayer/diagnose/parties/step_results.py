@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from replayer.diagnose.parties.party import Party
 from replayer.diagnose.parties.party_runner import PartyAnswer, PartyFailedError, PartyRun, StepResult
 
 
@@ -43,3 +44,10 @@ def outcome_of(run: PartyRun | PartyFailedError, own: list[StepResult]) -> str |
     if isinstance(run, PartyFailedError) or run.result is None:
         return None
     return "A" if run.result == own[0] else "B" if run.result == own[1] else "other"
+
+
+def brought_to(changed: Party, run: PartyRun | PartyFailedError) -> list[str]:
+    """The modules that a changed party loaded from the other one, because it has none of these names itself."""
+    if isinstance(run, PartyFailedError) or run.made is None:
+        return []
+    return [name for name, file in changed.lent.items() if run.made.modules.get(name) == file]

@@ -26,7 +26,9 @@ from replayer.diagnose.explain.variant_choice import (
     fixed_seed,
     recorded_switches,
 )
-from replayer.diagnose.parties.factors import WHOLES, Factor, find_factors, not_compared, together
+from replayer.diagnose.parties.differences.factor import Factor, together
+from replayer.diagnose.parties.differences.factors import WHOLES, find_factors, not_compared
+from replayer.diagnose.parties.one_kind import NotComparableError, ensure_one_kind
 from replayer.diagnose.parties.party import Party
 from replayer.diagnose.parties.party_explanation import FactorTest, PartyExplanation
 from replayer.diagnose.parties.party_runner import (
@@ -36,7 +38,7 @@ from replayer.diagnose.parties.party_runner import (
     PartyRun,
     PartyRunner,
 )
-from replayer.diagnose.parties.step_results import chosen_run, has_result, outcome_of, varying_sides
+from replayer.diagnose.parties.step_results import brought_to, chosen_run, has_result, outcome_of, varying_sides
 from replayer.diagnose.parties.tape_seeds import seeded_party, try_seeds
 from replayer.diagnose.parties.unnoted_reads import FoundVariable, unnoted_text, values_to_try, variables_of
 from replayer.tape.noted_outside import noted_outside
@@ -44,16 +46,13 @@ from replayer.tape.tape import Tape
 from sim.kernel.state import Snapshot
 
 FACTORS_MAX = 12  # Each is tested by two processes.
+NO_EFFECT = "A", "B"  # Outcomes of a difference that was exchanged.
 REPEATS = 4  # Of three sides for a seed, four for a difference: a fair coin passes that once in 2**12 or 2**16 times.
 
 BEGINS_LATER = "the states differ already at the first tick that both tapes have"
 NOT_READ = "the states differ before this tick already, in ticks that could not be compared"
 
 Progress = Callable[[float], None]
-
-
-class NotComparableError(ValueError):
-    """The two tapes are no recordings of one run; the text says why."""
 
 
 def recorded_environment(meta: Mapping[str, object], present: Mapping[str, str]) -> dict[str, str | None]:
@@ -75,7 +74,7 @@ def explain_parties(
     """
     parties = first, second
     with Tape(first.tape) as one, Tape(second.tape) as other:
-        _ensure_one_kind(one, other)
+        ensure_one_kind(one, other)
         try:
             difference = diff_tapes(one, other, lambda done, total: progress(0.2 * done / max(1, total)))
         except ValueError as error:
@@ -86,19 +85,6 @@ def explain_parties(
         on_difference(difference)
         with PartyRunner() as runner:
             return _Case((one, other), parties, difference, runner, progress).explain()
-
-
-def _ensure_one_kind(one: Tape, other: Tape) -> None:
-    """Raise NotComparableError if the tapes name different worlds, or have no field in common."""
-    worlds = [tape.meta.get("world") for tape in (one, other)]
-    names = [world.get("name") if isinstance(world, Mapping) else None for world in worlds]
-    fields = [next((set(tape.snapshot(place)) for place in tape.keyframes), set()) for tape in (one, other)]
-    if names[0] != names[1] or not {name for name in fields[0] & fields[1] if not name.startswith("#")}:
-        shown = [
-            name or f"{tape.meta.get('simulation', 'a simulation')} with the fields {', '.join(sorted(own)[:4])}"
-            for name, tape, own in zip(names, (one, other), fields, strict=True)
-        ]
-        raise NotComparableError(f"expected two recordings of one simulation, got {shown[0]} and {shown[1]}")
 
 
 @attrs.define(eq=False)
@@ -170,17 +156,15 @@ class _Case:
 
     def _results(self, parties: Sequence[Party], like: Sequence[int]) -> list[PartyRun | PartyFailedError]:
         """Run the step once more by these parties. like: the index of the party that each is a change of."""
-        jobs = []
-        for party, number in zip(parties, like, strict=True):
-            run = self._base[number]
-            assert run.made is not None
-            jobs.append(
-                PartyJob(
-                    party, self.tick, self._before, [run.start], class_name=run.made.class_name, early=run.made.early
-                )
-            )
+        jobs = [self._job(party, number) for party, number in zip(parties, like, strict=True)]
         answers = self.runner.run(jobs)
         return [one if isinstance(one, PartyFailedError) else one.runs[0] for one in answers]
+
+    def _job(self, party: Party, like: int) -> PartyJob:
+        """The step once more, by this change of a party, on an instance like that of its first run."""
+        start, made = self._base[like].start, self._base[like].made
+        assert made is not None
+        return PartyJob(party, self.tick, self._before, [start], class_name=made.class_name, early=made.early)
 
     # --- comparing
 
@@ -206,6 +190,7 @@ class _Case:
         if left := parts[FACTORS_MAX:]:
             self.notes.append(f"not tested: {', '.join(f'{factor.kind} {factor.name}' for factor in left)}")
         explanation = self._tested(explanation, [*parts[:FACTORS_MAX], *wholes])
+        explanation = self._narrowed(explanation, answers)
         unread = not_compared((first.made, second.made))
         if unread and all(test.factor.kind in WHOLES for test in explanation.deciding):
             self.notes.append(f"not compared, because they are no plain data: the arguments {', '.join(unread)}")
@@ -214,8 +199,14 @@ class _Case:
     def _tested(self, explanation: PartyExplanation, factors: list[Factor]) -> PartyExplanation:
         """Test each difference alone; then those that matter together; then the wholes, of which these are parts."""
         explanation = self._tried(explanation, [factor for factor in factors if factor.kind not in WHOLES])
-        matter = [test.factor for test in explanation.tests if test.outcomes not in (("A", "B"), (None, None))]
-        for further in ([together(matter)] if len(matter) > 1 else [], [one for one in factors if one.kind in WHOLES]):
+        matter = [test.factor for test in explanation.tests if test.outcomes not in (NO_EFFECT, (None, None))]
+        # Alone they may not run: a file imports a name that the other party's version of another file lacks.
+        failed = [test.factor for test in explanation.tests if test.why_not is not None and test.factor not in matter]
+        for further in (
+            [together(matter)] if len(matter) > 1 else [],
+            [together([*matter, *failed])] if failed and len(matter) + len(failed) > 1 else [],
+            [one for one in factors if one.kind in WHOLES],
+        ):
             if further and not explanation.deciding and not explanation.varies:
                 rest = self._tried(explanation, further)
                 explanation = attrs.evolve(rest, tests=[*explanation.tests, *rest.tests])
@@ -240,9 +231,31 @@ class _Case:
             failed = [str(one) for one in pair if isinstance(one, PartyFailedError)]
             failed += [one.why_not for one in pair if isinstance(one, PartyRun) and one.why_not is not None]
             outcomes = [outcome_of(one, own) for one in pair]
-            tests.append(FactorTest(factor, (outcomes[0], outcomes[1]), failed[0] if failed else None))
+            brought = {
+                name for side, one in zip(changed[2 * number :], pair, strict=False) for name in brought_to(side, one)
+            }
+            given = attrs.evolve(factor, brought=tuple(sorted(brought)))
+            tests.append(FactorTest(given, (outcomes[0], outcomes[1]), failed[0] if failed else None))
         found = attrs.evolve(explanation, tests=tests, unsteady=unsteady)
         return self._repeated(found) if found.deciding else found
+
+    def _narrowed(self, explanation: PartyExplanation, answers: list[PartyAnswer | None]) -> PartyExplanation:
+        """Compare the steps with less that differs: only what decides alone, or all but what was seen to have no effect."""
+        idle = [test.factor for test in explanation.tests if test.outcomes == NO_EFFECT]
+        if explanation.deciding and len(explanation.tests) > 1:
+            number, party = 0, explanation.deciding[0].factor.give(self.parties[0], 1)
+        elif idle and not explanation.deciding and not explanation.varies:
+            number, party = 1, together(idle).give(self.parties[1], 0)
+        else:
+            return explanation
+        if explanation.cause is None:
+            return explanation
+        [answer] = self.runner.run([attrs.evolve(self._job(party, number), traces=True)])
+        if not isinstance(answer, PartyAnswer) or answer.step is None or answer.step.state is None:
+            return explanation
+        if answer.step.state.hash() != self._base[1].state_hash:
+            return explanation
+        return self._aligned(explanation, [answers[0], answer])
 
     def _repeated(self, explanation: PartyExplanation) -> PartyExplanation:
         """Run both parties several times more, unchanged and with what decides: each must repeat its result."""

@@ -18,7 +18,8 @@ from replayer.diagnose.parties.constructor import (
     literal_of,
     replace_arguments,
 )
-from replayer.diagnose.parties.factors import Factor, find_factors, not_compared, together
+from replayer.diagnose.parties.differences.factor import Factor, together
+from replayer.diagnose.parties.differences.factors import find_factors, not_compared
 from replayer.diagnose.parties.party import Made, Party
 from replayer.diagnose.parties.party_runner import PartyJob, PartyRunner
 
@@ -139,7 +140,7 @@ def test_each_difference_can_be_given_in_both_directions(tmp_path: Path) -> None
         sides.append((party(label, environment={"MOOD": rate}), facts))
     factors = factors_of(sides[0], sides[1])
     assert [(factor.kind, factor.name) for factor in factors] == [
-        ("argument", "rate"), ("module", "lib"), ("variable", "MOOD"),
+        ("argument", "rate"), ("module", "lib.inner"), ("variable", "MOOD"),
     ]  # fmt: skip
     assert factors[1].files == tuple(
         (str(tmp_path / "one/lib/inner.py"), str(tmp_path / "two/lib/inner.py")) for _ in "x"
@@ -150,7 +151,7 @@ def test_each_difference_can_be_given_in_both_directions(tmp_path: Path) -> None
         for to in (first, second):
             given = together(factors).give(to, of)
             assert (given.arguments, given.environment) == ({"rate": value}, {"MOOD": value})
-            assert given.modules == {"lib": str(tmp_path / folder / "lib")}
+            assert given.modules == {"lib.inner": str(tmp_path / folder / "lib/inner.py")}
             assert attrs.evolve(given, arguments={}, modules={}, environment=to.environment) == to
 
 

@@ -14,7 +14,7 @@ import pytest
 import replayer.commands.main
 from recorder.ambient.outside.read_watch import ReadWatch
 from recorder.processes.fork_call import in_a_copy
-from replayer.diagnose.parties.factors import find_factors
+from replayer.diagnose.parties.differences.factors import find_factors
 from replayer.diagnose.parties.given_files import GivenFiles, is_users, read_files
 from replayer.diagnose.parties.party import Made, Party
 

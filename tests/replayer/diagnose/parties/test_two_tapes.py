@@ -249,7 +249,7 @@ PLANTED = {
         "share = lib.scale(food / 16)",
     ),
     "a package": Planted(
-        lambda: record("b.tape", made("Game", power=2)), "--other-path lib-1.1", 21, [("module", "lib")], "return x**1",
+        lambda: record("b.tape", made("Game", power=2)), "--other-path lib-1.1", 21, [("module", "lib.inner")], "return x**1",
     ),
     "inputs": Planted(
         lambda: record("b.tape", made("Game"), {17: 4}), "", 17, [("inputs", "tick 17")], "if inputs is not None:"

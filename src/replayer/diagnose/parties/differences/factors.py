@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import filecmp
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -11,51 +10,18 @@ from typing import Any
 import attrs
 
 from recorder.text import shown_path
+from replayer.diagnose.parties.differences.factor import Factor, TextPair, give_entry
+from replayer.diagnose.parties.differences.module_factors import module_factors, same_file
 from replayer.diagnose.parties.party import Made, Party
 from replayer.tape.tape import Tape
 
-TextPair = tuple[str, str]
 _TEXT_CHARS_MAX = 120
 READ_AT = {
     "import": "which is read while modules are imported",
     "construction": "which is read while the simulation is made",
     "step": "which is read by a step",
 }
-WHOLES = ("factory", "interpreter")  # Kinds that contain others, which are tested first.
-
-
-@attrs.frozen(eq=False)
-class Factor:
-    """One difference.
-
-    Attributes:
-        kind: "inputs", "argument", "configuration", "file", "module", "variable", "factory", "interpreter" or "together".
-        name: of the argument, the module and so on.
-        texts: for people: what A has, and what B has.
-        remark: what else is said of it; empty without one.
-        files: of a module, the files that differ, and of a file it: the path of A and that of B.
-        parts: of "together", the differences that are given at once.
-        give: returns a party with what the first (0) or the second party (1) has.
-    """
-
-    kind: str
-    name: str
-    texts: TextPair
-    give: Callable[[Party, int], Party]
-    files: tuple[TextPair, ...] = ()
-    parts: tuple[Factor, ...] = ()
-    remark: str = ""
-
-
-def together(factors: list[Factor]) -> Factor:
-    """Several differences as one."""
-
-    def give(to: Party, of: int) -> Party:
-        for factor in factors:
-            to = factor.give(to, of)
-        return to
-
-    return Factor("together", "", ("", ""), give, parts=tuple(factors))
+WHOLES = ("package", "factory", "interpreter")  # Kinds that contain others, which are tested first.
 
 
 def find_factors(
@@ -70,7 +36,7 @@ def find_factors(
         *_inputs(parties, tapes, ticks),
         *(_configuration(parties, tapes) or _arguments(*made)),
         *_files(*made),
-        *_modules(*made),
+        *module_factors(*made),
         *_variables(first.environment, second.environment),
     ]
     if first.sim != second.sim:
@@ -121,7 +87,7 @@ def _arguments(first: Made, second: Made) -> list[Factor]:
         pair = first.arguments[name], second.arguments.get(name)
         if pair[0] is not None and pair[1] is not None and pair[0] != pair[1]:
             texts = _cut(pair[0]), _cut(pair[1])
-            factors.append(Factor("argument", name, texts, _give_entry("arguments", name, pair)))
+            factors.append(Factor("argument", name, texts, give_entry("arguments", name, pair)))
     return factors
 
 
@@ -138,35 +104,8 @@ def _configuration(parties: tuple[Party, Party], tapes: tuple[Tape, Tape]) -> li
         pair = configs[0][name], configs[1].get(name, configs[0][name])
         if pair[0] != pair[1]:
             texts = _short(pair[0]), _short(pair[1])
-            factors.append(Factor("configuration", name, texts, _give_entry("config", name, pair)))
+            factors.append(Factor("configuration", name, texts, give_entry("config", name, pair)))
     return factors
-
-
-def _modules(first: Made, second: Made) -> list[Factor]:
-    """Modules and packages that are loaded from different files with different contents."""
-    differing: dict[str, list[TextPair]] = {}
-    for name in sorted(first.modules.keys() & second.modules.keys()):
-        files = first.modules[name], second.modules[name]
-        if not _same_file(*files):
-            differing.setdefault(name.partition(".")[0], []).append(files)
-    factors = []
-    for top, pairs in differing.items():
-        if top not in first.modules or top not in second.modules:
-            continue  # A namespace package: it has no one place.
-        places = first.modules[top], second.modules[top]
-        versions = first.versions.get(top), second.versions.get(top)
-        has_versions = None not in versions and versions[0] != versions[1]
-        texts = [str(one) for one in versions] if has_versions else [shown_path(place) for place in places]
-        roots = _root(places[0]), _root(places[1])
-        give = _give_entry("modules", top, roots)
-        factors.append(Factor("module", top, (texts[0], texts[1]), give, tuple(pairs)))
-    # The user's own code first, then packages whose versions differ.
-    return sorted(factors, key=lambda one: (any(map(is_installed, one.files[0])), one.name not in first.versions))
-
-
-def is_installed(path: str) -> bool:
-    """Return True for a file of an installed package."""
-    return not {"site-packages", "dist-packages"}.isdisjoint(Path(path).parts)
 
 
 def _files(first: Made, second: Made) -> list[Factor]:
@@ -175,7 +114,7 @@ def _files(first: Made, second: Made) -> list[Factor]:
     factors = []
     for name in named[0].keys() & named[1].keys():
         pair = named[0][name], named[1][name]
-        if _same_file(*pair):
+        if same_file(*pair):
             continue
         texts = [
             f"{shown_path(path)} (read at {made.files[path]})" for path, made in zip(pair, (first, second), strict=True)
@@ -205,35 +144,9 @@ def _variables(first: Mapping[str, str | None], second: Mapping[str, str | None]
         pair = first.get(name), second.get(name)
         if pair[0] != pair[1]:
             texts = [value if value is not None else "not set" for value in pair]
-            give = _give_entry("environment", name, pair)
+            give = give_entry("environment", name, pair)
             factors.append(Factor("variable", name, (texts[0], texts[1]), give))
     return factors
-
-
-def _give_entry(table: str, name: str, pair: tuple[Any, Any]) -> Callable[[Party, int], Party]:
-    """Return a function that sets an entry in one of a party's tables to the value of one of the two parties."""
-
-    def give(to: Party, of: int) -> Party:
-        changed: dict[str, Any] = {table: {**getattr(to, table), name: pair[of]}}
-        return attrs.evolve(to, **changed)
-
-    return give
-
-
-def _root(file: str) -> str:
-    """The folder of a package, or the file of a module."""
-    path = Path(file)
-    return str(path.parent if path.stem == "__init__" else path)
-
-
-def _same_file(one: str, other: str) -> bool:
-    first, second = Path(one), Path(other)
-    if first.resolve() == second.resolve():
-        return True
-    try:
-        return filecmp.cmp(first, second, shallow=False)
-    except OSError:
-        return False
 
 
 def _short(value: Any) -> str:

@@ -1,8 +1,7 @@
-"""The explanation of two tapes as lines of text and as JSON."""
+"""The explanation of two tapes as lines of text."""
 
 from __future__ import annotations
 
-import difflib
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,19 +13,17 @@ from replayer.desync.dump.dump import difference_lines
 from replayer.desync.object_diff import object_difference_lines, shown_fields
 from replayer.diagnose.compare.tape_diff import TapeDifference
 from replayer.diagnose.explain.cause import Cause
-from replayer.diagnose.explain.source_lines import SourceFile
 from replayer.diagnose.explain.variant_choice import SEED
-from replayer.diagnose.parties.factors import Factor, is_installed
 from replayer.diagnose.parties.party import Party
 from replayer.diagnose.parties.party_explanation import FactorTest, PartyExplanation
 from replayer.diagnose.parties.tape_seeds import TriedSeeds
 from replayer.diagnose.parties.unnoted_reads import FoundVariable
 from replayer.report.cause_text import cause_text
+from replayer.report.parties.factor_text import changed_lines, factor_text, test_text
 
 LABELS = ("A", "B")
 _FIELDS_SHOWN = 6
 _ROWS_SHOWN = 3  # Lines of a field: its name, and two rows.
-_CHANGED_SHOWN = 8
 _SEED_TEXT = "the hash seed of the process, on which hash() of texts and the order of sets of texts depend"
 
 
@@ -41,9 +38,6 @@ class CauseTexts:
 
     lines: Callable[[Cause], list[str]]
     facts: Callable[[Cause], dict[str, Any]]
-
-
-# --- for people
 
 
 def first_party_line(difference: TapeDifference, parties: Sequence[Party]) -> str:
@@ -80,7 +74,7 @@ def party_lines(explanation: PartyExplanation, texts: CauseTexts) -> list[str]:
         lines += ["", f"line: {_kind_text(explanation.cause)}", *texts.lines(explanation.cause)[1:]]
     if explanation.tests:
         lines += ["", f"tested at tick {explanation.tick:,}:"]
-        lines += [f"  {_test_text(test)}" for test in explanation.tests]
+        lines += [f"  {test_text(test)}" for test in explanation.tests]
     lines += ["", "parties:"]
     lines += [f"  {_party_text(explanation, number)}" for number in (0, 1)]
     return [*lines, *(f"note: {note}" for note in explanation.notes)]
@@ -139,10 +133,10 @@ def _verdict_lines(explanation: PartyExplanation) -> list[str]:
         ]
     deciding = explanation.deciding
     if deciding:
-        lines = [f"cause: {_factor_text(deciding[0])}"]
-        lines += [f"  and, alone as well: {_factor_text(test)}" for test in deciding[1:]]
+        lines = [f"cause: {factor_text(deciding[0].factor)}"]
+        lines += [f"  and, alone as well: {factor_text(test.factor)}" for test in deciding[1:]]
         lines.append("  A with what B has there gives what B gives, and B with what A has gives what A gives")
-        return [*lines, *(line for test in deciding for line in _changed_lines(explanation, test))]
+        return [*lines, *(line for test in deciding for line in changed_lines(explanation, test))]
     return [f"the cause is not known: {_unknown_text(explanation)}", *_next_lines(explanation)]
 
 
@@ -206,7 +200,7 @@ def _unknown_text(explanation: PartyExplanation) -> str:
         return "the step was not run by both parties (see the notes); name the simulation with --sim and --other-sim"
     if explanation.is_reproduced:
         if explanation.tests:
-            return "the two parties give different states, and none of their differences decides alone about that"
+            return _undecided_text(explanation.tests)
         return (
             "the two parties give different states; in what was compared (inputs, arguments of the constructor, modules, "
             "files that their Python code opened, given environment variables) no difference was found"
@@ -218,6 +212,19 @@ def _unknown_text(explanation: PartyExplanation) -> str:
         f"both parties give one state, {named}; none of what was given for them (--other-sim, --other-path, "
         f"--other-commit, --other-python, --env) makes this step differ{unnoted}{_read_text(explanation)}"
     )
+
+
+def _undecided_text(tests: Sequence[FactorTest]) -> str:
+    """The sentence on differences none of which was seen to decide; those that could not be exchanged are not judged."""
+    failed = sum(test.why_not is not None for test in tests)
+    text = "the two parties give different states"
+    if failed == len(tests):
+        return f"{text}, and none of their differences could be tested"
+    if failed:
+        return (
+            f"{text}; of their differences, none that could be tested decides alone about that, and {failed} could not"
+        )
+    return f"{text}, and none of their differences decides alone about that"
 
 
 def _read_text(explanation: PartyExplanation) -> str:
@@ -232,50 +239,6 @@ def _read_text(explanation: PartyExplanation) -> str:
         return ""
     named = ", ".join(f"{shown_path(path)} (read at {place})" for path, place in list(files.items())[:_FIELDS_SHOWN])
     return f"; up to its end the simulation reads {named}, of which each party may have had its own: not compared"
-
-
-def _factor_text(test: FactorTest) -> str:
-    return _named(test.factor)
-
-
-def _named(factor: Factor) -> str:
-    if factor.parts:
-        return f"together: {'; '.join(map(_named, factor.parts))}"
-    first, second = factor.texts
-    names = {
-        "inputs": f"the inputs of {factor.name}",
-        "argument": f"the constructor's argument {factor.name}",
-        "configuration": f"the configuration's entry {factor.name}",
-        "file": f"the content of the file {factor.name}, {factor.remark}",
-        "module": f"the module {factor.name}",
-        "factory": "the simulation",
-        "variable": f"the environment variable {factor.name}",
-    }
-    return f"{names.get(factor.kind, factor.name)}: {first} in A, {second} in B"
-
-
-def _test_text(test: FactorTest) -> str:
-    if test.why_not is not None:
-        return f"? {_factor_text(test)}: not tested: {test.why_not}"
-    gives = {"A": "what A gives", "B": "what B gives", "other": "a third state"}
-    first, second = (gives[one or "other"] for one in test.outcomes)
-    if test.outcomes == ("A", "B"):
-        return f"- {_factor_text(test)}: exchanged, it changes nothing"
-    return f"{'+' if test.decides else '?'} {_factor_text(test)}: A with it gives {first}, B with that of A {second}"
-
-
-def _changed_lines(explanation: PartyExplanation, test: FactorTest) -> list[str]:
-    """The lines that differ between the files of a module of the user's, unless the cause has named one of them."""
-    is_named = explanation.cause is not None and explanation.cause.kind == "edited"
-    if is_named or any(is_installed(path) for pair in test.factor.files for path in pair):
-        return []
-    lines = []
-    for pair in test.factor.files:
-        old, new = (SourceFile(path).lines for path in pair)
-        changed = [line for line in difflib.unified_diff(old, new, n=0, lineterm="") if line[:3] not in ("---", "+++")]
-        lines += [f"    {line.rstrip()}" for line in changed if not line.startswith("@@")]
-    more = len(lines) - _CHANGED_SHOWN
-    return [*lines[:_CHANGED_SHOWN], *([f"    and {counted(more, 'more line')}"] if more > 0 else [])]
 
 
 def _kind_text(cause: Cause) -> str:
@@ -304,71 +267,3 @@ def _party_text(explanation: PartyExplanation, number: int) -> str:
     since = f", on an instance that ran from tick {run.start:,}" if run.start is not None else ""
     recorded = ", as recorded" if explanation.is_recorded(number) else ", not as recorded"
     return f"{text}: hash {run.state_hash:016x}{recorded}{since}"
-
-
-# --- for programs
-
-
-def party_facts(explanation: PartyExplanation, texts: CauseTexts) -> dict[str, Any]:
-    """The explanation as JSON."""
-    difference = explanation.difference
-    return {
-        "tapes": [str(party.tape) for party in explanation.parties],
-        "same": difference.same,
-        "tick": explanation.tick,
-        "first_tick": difference.first_tick,
-        "last_tick": difference.last_tick,
-        "compared_ticks": difference.compared_ticks,
-        "unreadable_ticks": difference.unreadable_ticks,
-        "inputs_tick": difference.inputs_tick,
-        "fields": shown_fields([one.field for one in explanation.fields] or difference.ticks[0].fields or ())
-        if difference.ticks
-        else [],
-        "reproduced": explanation.is_reproduced,
-        "causes": [_test_facts(test) for test in explanation.deciding],
-        "not_deterministic": [LABELS[number] for number in explanation.unsteady],
-        "varying": explanation.varying,
-        "hash_seed": _seed_facts(explanation.seeds),
-        "seeds_of_tapes": None if explanation.seeds is None else list(explanation.seeds.of_tapes),
-        "variable": attrs.asdict(explanation.variable) if explanation.variable is not None else None,
-        "unnoted": explanation.unnoted,
-        "line": texts.facts(explanation.cause) if explanation.cause is not None else None,
-        "tested": [_test_facts(test) for test in explanation.tests],
-        "parties": [_one_facts(explanation, number) for number in (0, 1)],
-        "notes": list(explanation.notes),
-    }
-
-
-def _seed_facts(seeds: TriedSeeds | None) -> dict[str, Any] | None:
-    return None if seeds is None else {"value": seeds.first, "gives_second": seeds.first == seeds.of_tapes[1]}
-
-
-def _test_facts(test: FactorTest) -> dict[str, Any]:
-    return {
-        "kind": test.factor.kind,
-        "name": test.factor.name,
-        "first": test.factor.texts[0],
-        "second": test.factor.texts[1],
-        "files": [list(pair) for pair in test.factor.files],
-        "parts": [f"{part.kind} {part.name}" for part in test.factor.parts],
-        "first_with_second": test.outcomes[0],
-        "second_with_first": test.outcomes[1],
-        "decides": test.decides,
-        "why_not": test.why_not,
-    }
-
-
-def _one_facts(explanation: PartyExplanation, number: int) -> dict[str, Any]:
-    run = explanation.runs[number]
-    return {
-        "tape": str(explanation.parties[number].tape),
-        "sim": explanation.parties[number].sim,
-        "recorded_hash": f"{explanation.recorded[number]:016x}" if explanation.recorded is not None else None,
-        "hash": f"{run.state_hash:016x}" if run is not None and run.state_hash is not None else None,
-        "as_recorded": explanation.is_recorded(number),
-        "raised": run.raised if run is not None else None,
-        "from_tick": run.start if run is not None else None,
-        "class": run.made.class_name if run is not None and run.made is not None else None,
-        "arguments": run.made.arguments if run is not None and run.made is not None else {},
-        "python": run.made.python if run is not None and run.made is not None else None,
-    }

@@ -1,0 +1,1 @@
+"""The explanation of two tapes as text and as JSON."""

@@ -1,0 +1,61 @@
+"""Differences between two parties, and what each does when it is exchanged, as lines of text."""
+
+from __future__ import annotations
+
+import difflib
+
+from recorder.text import counted, shown_path
+from replayer.diagnose.explain.source_lines import SourceFile
+from replayer.diagnose.parties.differences.factor import Factor
+from replayer.diagnose.parties.differences.module_factors import is_installed
+from replayer.diagnose.parties.party_explanation import FactorTest, PartyExplanation
+
+_CHANGED_SHOWN = 12
+
+
+def factor_text(factor: Factor) -> str:
+    """A difference: its name, what A has, and what B has."""
+    if factor.parts:
+        return f"together: {'; '.join(map(factor_text, factor.parts))}"
+    first, second = factor.texts
+    names = {
+        "inputs": f"the inputs of {factor.name}",
+        "argument": f"the constructor's argument {factor.name}",
+        "configuration": f"the configuration's entry {factor.name}",
+        "file": f"the content of the file {factor.name}, {factor.remark}",
+        "module": f"the module {factor.name}",
+        "package": f"the package {factor.name} as a whole",
+        "factory": "the simulation",
+        "variable": f"the environment variable {factor.name}",
+    }
+    brought = f", with {', '.join(factor.brought)}, which it imports and only one of them has" if factor.brought else ""
+    return f"{names.get(factor.kind, factor.name)}: {first} in A, {second} in B{brought}"
+
+
+def test_text(test: FactorTest) -> str:
+    """A difference with what it does when it is exchanged."""
+    if test.why_not is not None:
+        return f"? {factor_text(test.factor)}: not tested: {test.why_not}"
+    gives = {"A": "what A gives", "B": "what B gives", "other": "a third state"}
+    first, second = (gives[one or "other"] for one in test.outcomes)
+    if test.outcomes == ("A", "B"):
+        return f"- {factor_text(test.factor)}: exchanged, it changes nothing"
+    return (
+        f"{'+' if test.decides else '?'} {factor_text(test.factor)}: A with it gives {first}, B with that of A {second}"
+    )
+
+
+def changed_lines(explanation: PartyExplanation, test: FactorTest) -> list[str]:
+    """The lines that differ between the files of a module of the user's, unless the cause has named one of them."""
+    isfactor_text = explanation.cause is not None and explanation.cause.kind == "edited"
+    if isfactor_text or any(is_installed(path) for pair in test.factor.files for path in pair):
+        return []
+    lines = []
+    for pair in test.factor.files:
+        old, new = (SourceFile(path).lines for path in pair)
+        changed = [line for line in difflib.unified_diff(old, new, n=0, lineterm="") if line[:3] not in ("---", "+++")]
+        if changed:
+            lines.append(f"  {shown_path(pair[0])} in A, {shown_path(pair[1])} in B:")
+        lines += [f"    {line.rstrip()}" for line in changed if not line.startswith("@@")]
+    more = len(lines) - _CHANGED_SHOWN
+    return [*lines[:_CHANGED_SHOWN], *([f"    and {counted(more, 'more line')}"] if more > 0 else [])]
