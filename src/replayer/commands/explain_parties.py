@@ -94,8 +94,10 @@ def explain_two(
     for folder in other.path or ():
         if not Path(folder).is_dir():
             raise UsageError(f"expected a folder, got --other-path {folder}")
-    first = Party("A", paths[0], paths[0], sim, environment=recorded[0])
-    with _party(paths[1], sim, other, {**recorded[1], **environment}) as second:
+    words = ("--sim", sim) if sim is not None else ()
+    first = Party("A", paths[0], paths[0], sim, environment=recorded[0], words=words)
+    with _party(paths[1], sim, other, {**recorded[1], **environment}) as party:
+        second = attrs.evolve(party, words=_words(other, environment))
         explanation = _explained(first, second, quiet=as_json, stdout=sys.stdout)
         _ensure_used(explanation, other)
         # Here: they read the sources of a commit's work tree.
@@ -107,6 +109,14 @@ def explain_two(
         print_visible("\n".join(map(plain_text, shown[explanation.tick is not None :])))
     differs = explanation.tick is not None or explanation.difference.inputs_tick is not None
     return worst_code([*codes, DIFFERS if differs else SAME])
+
+
+def _words(other: OtherParty, environment: Mapping[str, str | None]) -> tuple[str, ...]:
+    """The options of the second party."""
+    options = [("--other-sim", other.sim), *(("--other-path", one) for one in other.path or ())]
+    options += [("--other-commit", other.commit), ("--other-python", other.python)]
+    options += [("--env", f"{name}={value}") for name, value in environment.items()]
+    return tuple(word for name, value in options if value is not None for word in (name, value))
 
 
 def _explained(first: Party, second: Party, *, quiet: bool, stdout: TextIO) -> PartyExplanation:

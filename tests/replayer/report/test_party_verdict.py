@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from replayer.desync.state_diff import FieldDifference
 from replayer.diagnose.parties.differences.factor import Factor
 from replayer.diagnose.parties.party_explanation import FactorTest
 from replayer.report.parties.party_report import party_lines
+from sim import Field, Schema, State
 
 IDLE = FactorTest(Factor("module", "rules", ("a.py", "b.py"), lambda to, _: to), ("A", "B"))
 FAILED = FactorTest(IDLE.factor, (None, None), "A: No module named 'charge'")
@@ -28,9 +30,9 @@ def explanation(**facts: Any) -> Any:
     }  # fmt: skip
     sides = [
         SimpleNamespace(
-            tape=f"{name}.tape", sim="game:Game", paths=(), work_tree=None, python="python", environment={}, given=()
+            tape=f"{name}.tape", sim="game:Game", paths=(), work_tree=None, python="python", environment={}, words=words
         )
-        for name in ("host", "guest")
+        for name, words in (("host", ("--sim", "game:Game")), ("guest", ("--other-path", "the guest")))
     ]
     runs = [
         SimpleNamespace(state_hash=one, start=None, raised=None, made=SimpleNamespace(files={}, arguments={}))
@@ -39,9 +41,9 @@ def explanation(**facts: Any) -> Any:
     return SimpleNamespace(**{**usual, "parties": sides, "runs": runs, **facts})
 
 
-def told(**facts: Any) -> str:
+def told(shown: Any) -> str:
     texts: Any = None  # There is no line.
-    return "\n".join(party_lines(explanation(**facts), texts))
+    return "\n".join(party_lines(shown, texts))
 
 
 @pytest.mark.parametrize(
@@ -55,4 +57,24 @@ def told(**facts: Any) -> str:
 def test_a_difference_that_could_not_be_exchanged_is_not_said_to_decide_nothing(
     tests: list[FactorTest], words: str
 ) -> None:
-    assert words in told(tests=tests)
+    assert words in told(explanation(tests=tests))
+
+
+@pytest.mark.parametrize("recorded", [(8, 7), (8, 9), (7, 8)])
+def test_parties_whose_tapes_are_exchanged_are_told_with_the_command(recorded: tuple[int, int]) -> None:
+    """Each gives what the other tape has; a state that is on neither tape is not said to be of one."""
+    states = []
+    for value in (7, 8, 9):
+        states.append(State(Schema(Field("x", "i8"))))
+        states[-1]["x"][()] = value
+    hashes = {value: state.hash() for value, state in zip((7, 8, 9), states, strict=True)}
+    shown = explanation(tests=[IDLE], recorded=tuple(hashes[one] for one in recorded))
+    for run, value in zip(shown.runs, (7, 8), strict=True):
+        run.state_hash = hashes[value]
+    shown.states = states[0].snapshot(), states[1].snapshot()
+    shown.fields = [FieldDifference("x", 1, [()], 7, 8, "of another size")]
+    out = told(shown)
+    exchanged = "that of A gives the state of tape B, and that of B the state of tape A" in out
+    command = "\nnext: replay explain guest.tape host.tape --sim game:Game --other-path 'the guest'  # "
+    assert (exchanged, command in out) == (recorded == (8, 7),) * 2
+    assert ("which is not the state of tape A or tape B" in out) == (recorded == (8, 9))

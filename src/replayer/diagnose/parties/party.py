@@ -50,6 +50,7 @@ class Party:
         modules: for modules that come from another place: the name and the path of the file or folder.
         lent: files of modules that are imported only where the party itself has none of the name.
         files: for files that it reads, by full path: the path of the file that is opened in its place.
+        words: what the command got for this side, as words of a command line.
     """
 
     label: str
@@ -65,6 +66,7 @@ class Party:
     modules: Mapping[str, str] = attrs.field(factory=dict)
     lent: Mapping[str, str] = attrs.field(factory=dict)
     files: Mapping[str, str] = attrs.field(factory=dict)
+    words: tuple[str, ...] = ()
 
 
 @attrs.frozen

@@ -11,6 +11,7 @@ from replayer.diagnose.parties.differences.module_factors import is_installed
 from replayer.diagnose.parties.party_explanation import FactorTest, PartyExplanation
 
 _CHANGED_SHOWN = 12
+_LINE_CHARS_MAX = 200
 
 
 def factor_text(factor: Factor) -> str:
@@ -56,6 +57,11 @@ def changed_lines(explanation: PartyExplanation, test: FactorTest) -> list[str]:
         changed = [line for line in difflib.unified_diff(old, new, n=0, lineterm="") if line[:3] not in ("---", "+++")]
         if changed:
             lines.append(f"  {shown_path(pair[0])} in A, {shown_path(pair[1])} in B:")
-        lines += [f"    {line.rstrip()}" for line in changed if not line.startswith("@@")]
+        lines += [f"    {_cut(line.rstrip())}" for line in changed if not line.startswith("@@")]
     more = len(lines) - _CHANGED_SHOWN
     return [*lines[:_CHANGED_SHOWN], *([f"    and {counted(more, 'more line')}"] if more > 0 else [])]
+
+
+def _cut(line: str) -> str:
+    """A line of a file of data may be very long."""
+    return line if len(line) <= _LINE_CHARS_MAX else f"{line[:_LINE_CHARS_MAX]}…"

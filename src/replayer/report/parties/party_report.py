@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -77,7 +78,7 @@ def party_lines(explanation: PartyExplanation, texts: CauseTexts) -> list[str]:
         lines += [f"  {test_text(test)}" for test in explanation.tests]
     lines += ["", "parties:"]
     lines += [f"  {_party_text(explanation, number)}" for number in (0, 1)]
-    return [*lines, *(f"note: {note}" for note in explanation.notes)]
+    return [*lines, *(f"note: {note}" for note in explanation.notes), *_exchange_lines(explanation)]
 
 
 def _unread(explanation: PartyExplanation) -> list[str]:
@@ -100,9 +101,31 @@ def _field_lines(explanation: PartyExplanation) -> list[str]:
         for number, state in enumerate(explanation.states or ())
         if explanation.recorded is not None and state.hash() != explanation.recorded[number]
     ]
-    if unlike:
+    if _is_exchanged(explanation):
+        lines.insert(
+            0, "as the simulations give it: that of A gives the state of tape B, and that of B the state of tape A:"
+        )
+    elif unlike:
         lines.insert(0, f"as the simulations give it, which is not the state of {' or '.join(unlike)}:")
     return [f"  {line}" for line in lines]
+
+
+def _is_exchanged(explanation: PartyExplanation) -> bool:
+    """Return True if each party gives what the tape of the other one has."""
+    first, second = explanation.runs
+    if first is None or second is None or explanation.recorded is None:
+        return False
+    given, recorded = (first.state_hash, second.state_hash), explanation.recorded
+    return given == (recorded[1], recorded[0]) and recorded[0] != recorded[1]
+
+
+def _exchange_lines(explanation: PartyExplanation) -> list[str]:
+    """The command with the two tapes exchanged."""
+    if not _is_exchanged(explanation):
+        return []
+    first, second = explanation.parties
+    words = ["replay", "explain", str(second.tape), str(first.tape), *first.words, *second.words]
+    return [f"next: {shlex.join(words)}  # the same simulations with the tapes exchanged"]
 
 
 def _key_order_text(explanation: PartyExplanation) -> str:

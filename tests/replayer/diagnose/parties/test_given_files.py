@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import attrs
 import pytest
 
 import replayer.commands.main
@@ -109,6 +110,27 @@ def test_files_of_one_name_and_other_content_are_a_difference_that_can_be_given(
         {str(other): str(own)},
     ]
     assert factors(made(own, other), made(other)) == []
+
+
+def test_files_of_two_names_that_one_line_opens_are_a_difference(peers: Path) -> None:
+    """Not if the line opens several files, nor those that both parties open."""
+    winter, summer = peers / "winter.csv", peers / "summer.csv"
+    for path in (winter, summer):
+        path.write_text(path.name)
+    tape: Any = SimpleNamespace(meta={})
+    parties = Party("A", peers / "a.tape", peers / "a.tape"), Party("B", peers / "b.tape", peers / "b.tape")
+
+    def factors(first: Made, second: Made) -> Any:
+        return find_factors(parties, (tape, tape), (first, second), range(0))
+
+    (factor,) = factors(made(winter), made(summer))
+    assert (factor.kind, factor.name) == ("file", "that a.py:1 opens")
+    assert dict(factor.give(parties[0], 1).files) == {str(winter): str(summer)}
+    elsewhere = attrs.evolve(made(summer), files={str(summer): "a.py:2"})
+    assert factors(made(winter), elsewhere) == []
+    several = attrs.evolve(made(winter, summer), files={str(winter): "a.py:1", str(peers / "prices.csv"): "a.py:1"})
+    assert factors(several, made(summer)) == []
+    assert factors(made(winter, summer), made(summer, winter)) == []
 
 
 def test_the_users_files_are_those_of_no_package() -> None:

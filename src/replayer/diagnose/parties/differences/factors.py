@@ -109,20 +109,32 @@ def _configuration(parties: tuple[Party, Party], tapes: tuple[Tape, Tape]) -> li
 
 
 def _files(first: Made, second: Made) -> list[Factor]:
-    """Files of one name and of different content that each party's simulation reads."""
-    named = [_by_name(made.files) for made in (first, second)]
+    """Files of different content that each party's simulation reads: of one name, or opened by one line."""
+    made = first, second
+    named = [_by_name(one.files) for one in made]
+    by_names = [(name, (named[0][name], named[1][name])) for name in sorted(named[0].keys() & named[1].keys())]
+    alone = [_opened_alone(made[number], made[1 - number]) for number in (0, 1)]
+    by_lines = [
+        (f"that {place} opens", (alone[0][place], alone[1][place]))
+        for place in sorted(alone[0].keys() & alone[1].keys())
+    ]
     factors = []
-    for name in named[0].keys() & named[1].keys():
-        pair = named[0][name], named[1][name]
+    for name, pair in [*by_names, *by_lines]:
         if same_file(*pair):
             continue
-        texts = [
-            f"{shown_path(path)} (read at {made.files[path]})" for path, made in zip(pair, (first, second), strict=True)
-        ]
-        stages = {made.stages.get(path, "construction") for path, made in zip(pair, (first, second), strict=True)}
+        texts = [f"{shown_path(path)} (read at {one.files[path]})" for path, one in zip(pair, made, strict=True)]
+        stages = {one.stages.get(path, "construction") for path, one in zip(pair, made, strict=True)}
         remark = READ_AT[stages.pop()] if len(stages) == 1 else "which both read"
         factors.append(Factor("file", name, (texts[0], texts[1]), _give_file(pair), (pair,), remark=remark))
-    return sorted(factors, key=lambda one: one.name)
+    return factors
+
+
+def _opened_alone(made: Made, other: Made) -> dict[str, str]:
+    """The files that one party alone opens, by the line that opens no other one of them."""
+    names = {Path(path).name for path in other.files}
+    alone = {path: place for path, place in made.files.items() if Path(path).name not in names}
+    counts = Counter(alone.values())
+    return {place: path for path, place in alone.items() if counts[place] == 1}
 
 
 def _by_name(files: Mapping[str, str]) -> dict[str, str]:
