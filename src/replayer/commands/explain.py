@@ -174,9 +174,7 @@ def _lines(path: Location, explanation: Explanation) -> list[str]:
         elif outside is not None:
             lines.append(outside)
         elif explanation.cause is not None:
-            lines += _cause_lines(
-                explanation.cause, proved, refuted=refuted_text(explanation), is_tested=not explanation.is_untested
-            )
+            lines += _cause_lines(explanation.cause, proved, refuted=refuted_text(explanation))
         elif proved:
             lines.append(f"cause: {proved[0].sentence}")
         else:
@@ -246,13 +244,10 @@ def _field_lines(explanation: Explanation) -> list[str]:
     return [*lines, *(f"  {more}" for more in _more_fields(len(fields))), *_phase_lines(explanation)]
 
 
-def _cause_lines(
-    cause: Cause, proved: Sequence[DifferingSetting] = (), *, refuted: str | None = "", is_tested: bool = True
-) -> list[str]:
-    """refuted: what tests showed; None if nothing could be tested. is_tested: False if no test of what the line reads decided."""
+def _cause_lines(cause: Cause, proved: Sequence[DifferingSetting] = (), *, refuted: str | None = "") -> list[str]:
     is_setting = proved and cause.kind in _NOT_THEMSELVES
     text = f"{proved[0].sentence}; {at_this_line(cause)}" if is_setting else cause_text(cause)
-    is_known = refuted == "" and (cause.kind != "unseen" or is_setting) and is_tested
+    is_known = refuted == "" and (cause.kind != "unseen" or is_setting)
     if refuted and _NOT_KNOWN.rstrip(": ") in text:  # It is said once.
         refuted = refuted.replace(_NOT_KNOWN, "; ")
     lines = [

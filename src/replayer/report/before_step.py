@@ -49,6 +49,10 @@ def _function_lines(explanation: Explanation) -> list[str]:
     parts = [f"with {' and '.join(taken)} of A"] if taken else []
     parts += [f"without {' and '.join(map(plain_text, functions.removed))}"] if functions.removed else []
     alone = "alone" if len(functions.names) == 1 else "together, and with none of them alone"
+    shown = [plain_text(one) for one in functions.brought[:_SHOWN]]
+    more = f" and {len(functions.brought) - _SHOWN} more" if len(functions.brought) > _SHOWN else ""
+    if shown:
+        alone += f" (with {', '.join(shown)}{more}, which B does not have)"
     return [f"  tested: {' and '.join(parts)} {alone}, B {_end_of(explanation, 0)}"]
 
 

@@ -122,6 +122,7 @@ class VariantOutcome:
         why_not: why it was not reached.
         imported: the environment variables that the user's modules read on import.
         given: the result of a step with functions of another version, of which nothing else is kept.
+        brought: names that these functions use and that only the other version has, which were taken, too.
     """
 
     variant: Variant
@@ -129,6 +130,7 @@ class VariantOutcome:
     why_not: str | None = None
     imported: tuple[OutsideRead, ...] = ()
     given: Result | None = None
+    brought: tuple[str, ...] = ()
 
     @property
     def result(self) -> Result | None:
@@ -203,7 +205,8 @@ class VariantRunner:
                 label = variant.label if start is None else _started_text(start)
                 evolved = attrs.evolve(variant, label=label, start=start)
                 given = (outcome["result"][0], outcome["result"][1]) if "result" in outcome else None
-                outcomes.append(VariantOutcome(evolved, step, outcome.get("gave_up"), imported, given))
+                brought = tuple(outcome.get("brought", ()))
+                outcomes.append(VariantOutcome(evolved, step, outcome.get("gave_up"), imported, given, brought))
         return outcomes
 
     def state(self, variant: Variant, tick: int) -> Snapshot | None:

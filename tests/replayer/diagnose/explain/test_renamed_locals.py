@@ -141,7 +141,7 @@ def test_a_function_that_was_added_is_named_if_the_step_needs_it(
         "share = (0.5 if left > 8.0 else 0.25)", "share = 0.5 if left > 8.0 else 0.25\n        return share"
     )
     found = explained(capsys, "Muffle", KILN.format(gain=OLD) + ADDED.format(gain="    pass"), new)
-    assert found["functions"] == {"names": [names], "removed": [names] * removed, "has_effect": True}
+    assert found["functions"] == {"names": [names], "removed": [names] * removed, "has_effect": True, "brought": []}
     assert line in found["cause"]["other"]["text"] if found["cause"]["other"] else line in found["cause"]["text"]
     assert "absent" not in str(found["cause"])
     run(replayer.commands.main.main, "explain run.tape --sim kiln:Muffle --code old --tick 4")
@@ -192,7 +192,7 @@ def test_an_edited_line_without_an_effect_is_not_called_the_cause(capsys: pytest
     old = KILN.format(gain="share = SHARES.get(1)\n        return share") + "\n\nSHARES = {}\nSHARES[1] = 0.5\n"
     new = old.replace("SHARES[1] = 0.5", "SHARES[1] = 0.75").replace("share = SHARES", "share = 1.0 * SHARES")
     found = explained(capsys, "Kiln", old, new)
-    assert found["functions"] == {"names": [], "removed": [], "has_effect": False}
+    assert found["functions"] == {"names": [], "removed": [], "has_effect": False, "brought": []}
     assert run(replayer.commands.main.main, "explain run.tape --sim kiln:Kiln --code old --tick 1") == 1
     printed = capsys.readouterr().out
     assert (
@@ -294,7 +294,12 @@ def test_a_function_beside_the_line_without_an_effect_says_nothing_of_the_line(
         gain="self.note()\n        return SHARES[1]\n\n    def note(self):\n        return len('told')"
     )
     new = old.replace("SHARES[1] = 0.5", "SHARES[1] = 0.75").replace("'told'", "'Told'")
-    assert explained(capsys, "Kiln", old, new)["functions"] == {"names": [], "removed": [], "has_effect": True}
+    assert explained(capsys, "Kiln", old, new)["functions"] == {
+        "names": [],
+        "removed": [],
+        "has_effect": True,
+        "brought": [],
+    }
 
 
 def test_no_function_is_named_where_each_process_gives_another_state(capsys: pytest.CaptureFixture[str]) -> None:
@@ -324,5 +329,47 @@ def test_an_edited_constant_that_makes_no_difference_is_not_called_the_cause(
     )
     new = old.replace("LOGS = 2", "LOGS = 12").replace("] = 0.5", "] = 0.75").replace("= share_of", "= 1.0 * share_of")
     found = explained(capsys, "Kiln", old, new)
-    assert found["functions"] == {"names": [], "removed": [], "has_effect": False}
+    assert found["functions"] == {"names": [], "removed": [], "has_effect": False, "brought": []}
     assert found["cause"]["text"] == "share = share_of(LOGS)"
+
+
+HELPED = """
+EXTRA = {extra}
+
+
+class Oven:
+    def __init__(self):
+        self.heat, self.hour = 20, 0
+
+    def step(self, inputs):
+        self.hour += 1
+        self.heat += gain(self.hour)
+
+
+{gain}
+"""
+WITH_HELPER = """def capped(value):
+    return min(value, LIMIT)
+
+
+LIMIT = 4
+
+
+def gain(hour):
+    return min(capped(hour), LIMIT)"""
+
+
+@pytest.mark.parametrize("has_helper", [True, False])
+def test_what_a_tested_function_uses_and_the_other_version_lacks_is_named(
+    capsys: pytest.CaptureFixture[str],
+    has_helper: bool,  # noqa: FBT001
+) -> None:
+    """The function alone would raise: B was given its helper, too. A function that uses what B has brings nothing."""
+    old = WITH_HELPER if has_helper else "def gain(hour):\n    return min(hour, 4 + EXTRA)"
+    new = HELPED.format(extra="0", gain="def gain(hour):\n    return min(hour, 5)")
+    found = explained(capsys, "Oven", HELPED.format(extra="0", gain=old), new)
+    assert found["functions"]["names"] == ["gain"]
+    assert found["functions"]["brought"] == (["capped", "LIMIT"] if has_helper else [])
+    run(replayer.commands.main.main, "explain run.tape --sim kiln:Oven --code old --tick 5")
+    which = " (with capped, LIMIT, which B does not have)" if has_helper else ""
+    assert f"tested: with gain of A alone{which}, B gives the state of A" in capsys.readouterr().out

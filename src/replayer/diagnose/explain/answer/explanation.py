@@ -160,9 +160,14 @@ class Explanation:
 
     @property
     def is_untested(self) -> bool:
-        """True if the line reads hidden state, and nothing shows that this has an effect: it could not be put into B."""
-        is_given = self.given is None or self.given.why_not is None
-        return not is_given and self.cause is not None and self.cause.kind != "version"
+        """True if the line reads what differs before the step, and nothing shows an effect: it could not be put into B.
+
+        What two environments have given other values is the cause without that.
+        """
+        if self.cause is None or self.given is None or self.given.why_not is None:
+            return False
+        is_of_code = self.pair is not None and self.pair[0].variant.code != self.pair[1].variant.code
+        return self.cause.kind != "version" or is_of_code
 
     @property
     def is_open(self) -> bool:
@@ -173,18 +178,6 @@ class Explanation:
     def is_unproved(self) -> bool:
         """True if the line is of a function that leaves B as it was if it is taken from A's version of the code."""
         return self.functions is not None and not self.functions.names and not self.functions.has_effect
-
-    @property
-    def is_untested(self) -> bool:
-        """True if the line reads what two versions of the code give other values, and that could not be put into B."""
-        return (
-            self.cause is not None
-            and self.cause.kind == "version"
-            and self.given is not None
-            and self.given.why_not is not None
-            and self.pair is not None
-            and self.pair[0].variant.code != self.pair[1].variant.code
-        )
 
     @property
     def agrees(self) -> bool:

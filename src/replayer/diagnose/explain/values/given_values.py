@@ -73,9 +73,11 @@ class GivenFunctions:
     Attributes:
         names: of those with which B gives the state of A: one alone, or some together; empty if none do.
         removed: those of them that A does not have: B ran without them.
+        brought: what these use and B's version lacks, such as a function that they call: B got it, too.
         has_effect: False if the first one that was tested, that of the line, alone leaves B as it was.
     """
 
     names: tuple[str, ...]
     removed: tuple[str, ...] = ()
     has_effect: bool = True
+    brought: tuple[str, ...] = ()

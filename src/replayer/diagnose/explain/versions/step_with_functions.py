@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from replayer.diagnose.explain.trace_step import Run, run_untraced
-from replayer.diagnose.explain.versions.taken_functions import NotTakenError, take_functions, was_run
+from replayer.diagnose.explain.versions.taken_functions import NotTakenError, brought, take_functions, was_run
 from sim.kernel.simulation import Simulation
 
 TIME_S = 10.0  # Of all steps of a process; those that had no turn by then are not tested.
@@ -26,6 +26,8 @@ Group = Sequence[Sequence[str]]  # See taken_functions.take_functions.
 
 def steps_with(groups: Sequence[Group], run: Run, inputs: Any) -> list[dict[str, Any]]:
     """The result of the step as it is, and with each group of functions: its "result", or why it "gave_up"; with NOT_RUN both.
+
+    "brought": the names that the functions use and the version as it is lacks; they were taken, too.
 
     run: as in trace_step.py. Raises RuntimeError if a copy of the process died in the step as it is.
     """
@@ -42,7 +44,7 @@ def steps_with(groups: Sequence[Group], run: Run, inputs: Any) -> list[dict[str,
         if done is None or not done:
             results.append({"gave_up": NOT_ENDED if done is None else NOT_TAKEN})
             continue
-        results.append({"result": done["result"]})
+        results.append({"result": done["result"], "brought": done["brought"]})
         if len(group) == 1 and done["result"] == own["result"]:
             marked = _run_with(group, run, inputs, patience_s, marked=True)
             if not marked or not marked["was_run"]:
@@ -80,4 +82,4 @@ def _with(work: Any, group: Group, patience_s: float, simulation: Simulation, *,
         return {}
     result: dict[str, Any] = work(simulation)
     # Without the state, which may be large, and of which there would be as many as functions.
-    return {"result": [result["hash"], result["raised"]], "was_run": was_run()}
+    return {"result": [result["hash"], result["raised"]], "was_run": was_run(), "brought": list(brought)}

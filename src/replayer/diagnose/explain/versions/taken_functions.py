@@ -24,6 +24,7 @@ _MARK = f"__import__({__name__!r}, fromlist=['marks']).marks.append(0)"
 
 marks: list[int] = []  # One for each run of a function that was put in place with a mark.
 _held: list[str] = []  # Functions put in place of others that an object may hold, such as a closure or a generator.
+brought: list[str] = []  # Names of the other version that functions needed, and that the module did not have.
 
 
 class NotTakenError(Exception):
@@ -44,6 +45,7 @@ def take_functions(taken: Iterable[Sequence[str]], *, marked: bool = False) -> N
     """
     marks.clear()
     _held.clear()
+    brought.clear()
     for module_name, name, path in taken:
         module = sys.modules.get(module_name)
         if module is None:
@@ -151,6 +153,7 @@ def _add_missing(module: ModuleType, tree: ast.Module, node: FunctionNode) -> No
                 exec(compile(program, "<missing>", "exec", dont_inherit=True), vars(module))  # noqa: S102 - see above
             except Exception as error:
                 raise NotTakenError from error
+            brought.extend(sorted(_defined_by(statement) & missing - {*brought}))
 
 
 def _defined_by(statement: ast.stmt) -> set[str]:

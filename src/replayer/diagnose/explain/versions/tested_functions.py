@@ -60,7 +60,7 @@ def with_tested_functions(explained: Explanation, run: Run) -> Explanation:
         return explained
     names = tuple(one.name for one in found.needed)
     removed = tuple(one.name for one in found.needed if one.lines[0] is None)
-    functions = GivenFunctions(names, removed, found.has_effect)
+    functions = GivenFunctions(names, removed, found.has_effect, found.brought)
     defined = cause.defined_at if cause is not None else None
     if cause is not None and defined is not None and not found.needed and not found.has_effect:
         if (value := _value_at(steps, defined)) is None or not test.decides(value):
@@ -144,11 +144,13 @@ class _Found:
         has_effect: False if that of the line ran, and alone leaves B as it was; of a value, if B does not give the state of A
             with it.
         own: the function of the line, if it was tested.
+        brought: what the needed ones use and B lacks, which B got, too.
     """
 
     needed: list[ChangedPart]
     has_effect: bool = True
     own: ChangedPart | None = None
+    brought: tuple[str, ...] = ()
 
 
 class _VariesError(Exception):
@@ -195,8 +197,7 @@ class _Test:
             ran = list(zip(parts, self._results([[one] for one in parts]) if parts else [], strict=True))
             right = next((one for one, result in ran if self._is_right(result)), None)
             if right is not None:
-                self._repeat([right], self.pair[0])
-                return _Found([right])
+                return _Found([right], brought=self._repeat([right], self.pair[0]))
             results += ran
         late = sum(result is not None and result.why_not == OUT_OF_TIME for _, result in results)
         if late or len(tested) < len(changed):
@@ -209,8 +210,7 @@ class _Test:
             return None
         together = self._together(able) if len(tested) == len(changed) and not late else []
         if together:
-            self._repeat(together, self.pair[0])
-            return _Found(together)
+            return _Found(together, brought=self._repeat(together, self.pair[0]))
         own, result = next(((one, result) for one, result in results if _is_of(cause, one)), (None, None))
         has_no_effect = own is not None and result is not None and result.result == self.pair[1].result
         has_no_effect &= own is not None and result is not None and (own.is_value or result.why_not is None)
@@ -237,12 +237,18 @@ class _Test:
             kept = right[0] if right else rests[kept.index(spare[0])]
         return kept
 
-    def _repeat(self, group: Sequence[ChangedPart], outcome: VariantOutcome) -> None:
-        """Find the result of a group again, in further processes. Raises _VariesError if one gives another result."""
+    def _repeat(self, group: Sequence[ChangedPart], outcome: VariantOutcome) -> tuple[str, ...]:
+        """Find the result of a group again, in further processes, and return what the group brought with it.
+
+        Raises _VariesError if one gives another result.
+        """
+        brought: tuple[str, ...] = ()
         for _ in range(RUNS - 1):
             again = self._results([group])[0]
             if again is None or again.result != outcome.result:
                 raise _VariesError
+            brought = again.brought
+        return brought
 
     def _results(self, groups: Sequence[Sequence[ChangedPart]]) -> list[VariantOutcome | None]:
         """What B gives with the functions of each group as A has them; None if they could not be taken.
