@@ -11,7 +11,7 @@ from recorder.processes.fork_hazard import ForkHazardError
 from recorder.processes.fork_pool import ForkPool
 from recorder.processes.lifetimes.stuck_workers import WorkerStuckError
 from recorder.processes.pool import Report, WorkerDiedError, results_in_order
-from recorder.processes.seeds.process_generators import forked_states, set_generator_states
+from recorder.processes.seeds.process_generators import generator_states, set_generator_states
 
 COPY_PATIENCE_S = 10.0
 
@@ -21,7 +21,8 @@ def in_a_copy(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
 
     Raises RuntimeError if the copy died or hung, or if work raised there.
     """
-    states = forked_states()  # This child must be an exact copy.
+    # This child must be an exact copy: a worker of the pool begins with the generators as an import has seeded them.
+    states = generator_states()
 
     def in_the_copy(_: None, __: Report) -> bytes:
         set_generator_states(states)

@@ -13,8 +13,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import attrs
 import numpy as np
 
+TWISTER = "MT19937"  # Of NumPy's generator, unless a program puts another one in its place.
 PYTHONS, NUMPYS = "random", "np.random"
 NUMBAS = (
     "numba's np.random",
@@ -46,7 +48,7 @@ def set_generator_states(states: States) -> None:
     if PYTHONS in states:
         random.setstate(states[PYTHONS])
     if NUMPYS in states:
-        np.random.set_state(states[NUMPYS])  # noqa: NPY002
+        _set_numpys(states[NUMPYS])
     library = _numba()
     if library is not None:
         pointers = library.rnd_get_np_state_ptr(), library.rnd_get_py_state_ptr()
@@ -56,7 +58,7 @@ def set_generator_states(states: States) -> None:
 
 
 def forked_states() -> States:
-    """The states that a fork would change."""
+    """The states that a fork would change by itself. A worker of ForkPool changes all, see begin_with_imported_states."""
     return {PYTHONS: random.getstate()} | numba_states()
 
 
@@ -102,11 +104,15 @@ def is_seeded_between(before: Any, after: Any) -> bool:
 
     DRAWN_ROUNDS_MAX rounds of drawing are tried.
     """
+    if before[0] != after[0]:
+        return True  # Another generator was put in its place.
+    if isinstance(before[0], str) and before[0] != TWISTER:
+        return False  # Of others, draws and seeds are not told apart.
     (old, position), (new, _) = _words(before), _words(after)
     if np.array_equal(old, new):
         return False  # Or it was seeded with the very same number before.
     generator = np.random.MT19937(0)
-    generator.state = {"bit_generator": "MT19937", "state": {"key": old, "pos": position}}
+    generator.state = {"bit_generator": TWISTER, "state": {"key": old, "pos": position}}
     generator.random_raw(len(old) - position + 1, output=False)  # Up to the first number of the next round.
     for _ in range(DRAWN_ROUNDS_MAX):
         if np.array_equal(generator.state["state"]["key"], new):
@@ -116,12 +122,36 @@ def is_seeded_between(before: Any, after: Any) -> bool:
 
 
 def _pythons_and_numpys() -> States:
-    return {PYTHONS: random.getstate(), NUMPYS: np.random.get_state()}  # noqa: NPY002 - that of the process
+    return {PYTHONS: random.getstate(), NUMPYS: _numpys()}
+
+
+@attrs.frozen
+class _Bits:
+    """The state of a generator that np.random.set_bit_generator put there; equal if its text is."""
+
+    text: str
+    state: Any = attrs.field(eq=False, repr=False)
+
+
+def _numpys() -> tuple[Any, ...]:
+    """The state of NumPy's generator; of one that a program put there, its name and its state."""
+    state: Any = np.random.get_state(legacy=False)  # noqa: NPY002 - that of the process
+    if state["bit_generator"] != TWISTER:
+        return state["bit_generator"], _Bits(repr(state), state)
+    words = state["state"]
+    return TWISTER, words["key"], words["pos"], state["has_gauss"], state["gauss"]
+
+
+def _set_numpys(state: tuple[Any, ...]) -> None:
+    numpys: Any = np.random  # Its stubs lack the two functions.
+    if numpys.get_bit_generator().state["bit_generator"] != state[0]:
+        numpys.set_bit_generator(getattr(numpys, state[0])())
+    numpys.set_state(state if state[0] == TWISTER else state[1].state)
 
 
 def _words(state: Any) -> tuple[Any, int]:
     """The 624 words of a generator's state, and the position in them."""
-    if state[0] == "MT19937":
+    if state[0] == TWISTER:
         return np.asarray(state[1], np.uint32), int(state[2])
     *words, position = state[1]
     return np.array(words, np.uint32), int(position)

@@ -139,3 +139,35 @@ def test_numbas_generators_go_on_in_copies(tmp_path: Path, monkeypatch: pytest.M
     assert verify_tape(tmp_path / "run.tape", factory).first_bad == 11
     with Tape(tmp_path / "run.tape") as tape:
         assert make_for_copies(tape, factory).simulation is None
+
+
+def test_a_copy_goes_on_with_numpys_generator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where this process has drawn from the one that an import has seeded, a copy does not begin it again."""
+    (tmp_path / "seeded_rain.py").write_text(SEEDED)
+    monkeypatch.syspath_prepend(tmp_path)
+    load_factory("seeded_rain:Drops")
+    np.random.random(3)  # noqa: NPY002 - the generator in question
+
+    drawn = in_a_copy(lambda: {"number": np.random.random()})["number"]  # noqa: NPY002
+
+    assert drawn == np.random.random()  # noqa: NPY002
+
+
+def test_another_generator_in_numpys_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A module may put one there when it is imported; copies have it, and it goes on there."""
+    numpys: Any = np.random
+    (tmp_path / "own_bits.py").write_text(
+        "import numpy as np\nnp.random.set_bit_generator(np.random.PCG64(8))\n" + SEEDED
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    try:
+        load_factory("own_bits:Drops")
+        np.random.random()  # noqa: NPY002
+        drawn = in_a_copy(lambda: {"number": np.random.random()})["number"]  # noqa: NPY002
+        states = generators.generator_states()
+        assert drawn == np.random.random()  # noqa: NPY002
+        assert not generators.is_seeded_between(states["np.random"], generators.generator_states()["np.random"])
+        generators.set_generator_states(states)
+        assert drawn == np.random.random()  # noqa: NPY002
+    finally:
+        numpys.set_bit_generator(np.random.MT19937(3))

@@ -1,4 +1,7 @@
-"""What is kept beside objects: in dictionaries with weak keys, and the maximum length of a deque. It is put into the other instance."""
+"""What is kept beside objects: in dictionaries with weak keys, in NumPy's generator, and as the maximum length of a deque.
+
+It is put into the other instance.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,7 @@ from recorder import Recorder
 from recorder.ambient.ambient_diff import find_candidates
 from recorder.ambient.object_walk import take_instance
 from recorder.ambient.transplant import give_values
+from recorder.processes.seeds.process_generators import generator_states, set_generator_states
 from sim.kernel.simulation import as_simulation
 
 from oracle.command_lines import run
@@ -108,6 +112,55 @@ def test_it_is_proved(
     printed = capsys.readouterr().out
     assert "proved: put into B as A has it, B gives the state of A" in printed
     assert PROVED[name] in printed
+
+
+RAIN = """
+import json
+
+import numpy as np
+
+np.random.seed(77)
+
+
+class Rain:
+    def __init__(self):
+        self.drops, self.hour = 0, 0
+
+    def step(self, inputs):
+        self.hour += 1
+        if self.hour % 3 == 1:
+            self.drops += int(np.random.poisson(500))  # HERE
+
+    def save(self):
+        return json.dumps([self.drops, self.hour]).encode()
+
+    def load(self, saved):
+        self.drops, self.hour = json.loads(saved)
+"""
+
+
+def test_the_generator_of_numpy_that_an_import_seeds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The instance that was never restored goes on drawing; a restored one draws the first numbers again."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    Path("seeded_rain_fall.py").write_text(RAIN)
+    states = generator_states()
+    try:
+        made: Any = importlib.import_module("seeded_rain_fall").Rain()
+        with Recorder("run.tape", made, trial_ms=0, keyframe_interval_ticks=4) as tape:
+            for _ in range(8):
+                tape.step()
+
+        assert run(replayer.commands.main.main, "explain run.tape --tick 7 --sim seeded_rain_fall:Rain") == 1
+    finally:
+        set_generator_states(states)
+    printed = capsys.readouterr().out
+    assert "cause: np.random.poisson gives different results from the same inputs" in printed
+    assert "np.random (random generator): its state differs" in printed
+    assert "never restored: hash" in printed
+    assert ", as recorded\n  B  now" in printed
 
 
 class _Owner:
