@@ -94,6 +94,7 @@ def explain_tape(
         case = _Case(tape, factory, runner, now, others, notes, asked=bool(environment) or code is not None)
         case = attrs.evolve(case, last_variants=last_variants, on_stage=on_stage, seen=seen)
         tick = tick + tape.last_tick + 1 if tick is not None and tick < 0 else tick
+        loaded = compared_code(tape, factory)  # Before a step runs here, which may keep something in a module.
         if finding is not None:
             _ensure_finding_of(finding, tape, tick)
             tick = finding.tick
@@ -110,7 +111,7 @@ def explain_tape(
         cause = explanation.cause
         if cause is not None and cause.kind == "line" and OTHER_THREADS in notes:
             cause = attrs.evolve(cause, kind="unseen")  # Lines of a thread may have given the line what it reads.
-        loaded = None if explanation.tick is None else compared_code(tape, factory)
+        loaded = None if explanation.tick is None else loaded
         return attrs.evolve(explanation, between=between, code=loaded, outside=compared, notes=notes, cause=cause)
 
 

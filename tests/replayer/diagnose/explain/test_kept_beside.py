@@ -20,6 +20,7 @@ from recorder.ambient.ambient_diff import find_candidates
 from recorder.ambient.object_walk import take_instance
 from recorder.ambient.transplant import give_values
 from recorder.processes.seeds.process_generators import generator_states, set_generator_states
+from replayer.diagnose.explain.explain import explain_tape
 from sim.kernel.simulation import as_simulation
 
 from oracle.command_lines import run
@@ -161,6 +162,63 @@ def test_the_generator_of_numpy_that_an_import_seeds(
     assert "np.random (random generator): its state differs" in printed
     assert "never restored: hash" in printed
     assert ", as recorded\n  B  now" in printed
+
+
+STAMPS = """
+PRICES = {}  # Of each stamp, by its identity, as it was when it was first asked for.
+
+
+class Stamp:
+    def __init__(self, year):
+        self.year = year
+
+
+class Album:
+    def __init__(self):
+        self.stamps, self.day, self.worth = [Stamp(1900 + year) for year in range(8)], 0, 0
+
+    def price(self, stamp):
+        if id(stamp) not in PRICES:
+            PRICES[id(stamp)] = stamp.year + self.day
+        return PRICES[id(stamp)]
+
+    def step(self, inputs):
+        self.day += 1
+        self.worth += self.price(self.stamps[self.day % 8])
+"""
+
+
+@pytest.fixture(name="stamps")
+def _stamps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A tape of an album, and its module as a new process has it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    Path("stamp_prices.py").write_text(STAMPS)
+    module = importlib.import_module("stamp_prices")
+    module.PRICES.clear()
+    with recorder.record(module.Album(), "run.tape", step="step", keyframe_interval_ticks=7, trial_ms=0) as recorded:
+        for _ in range(13):
+            recorded.step(None)
+    module.PRICES.clear()
+    return module
+
+
+def test_what_a_step_of_ours_keeps_is_no_change_of_the_code(stamps: Any) -> None:
+    """The module is compared as its import leaves it: the steps that lead up to the tick fill its dict."""
+    explanation = explain_tape("run.tape", tick=9, sim="stamp_prices:Album", factory=stamps.Album)
+
+    assert explanation.code is not None
+    assert explanation.code.found.startswith("compared and equal: 4 functions and 1 value of")
+    assert stamps.PRICES
+
+
+def test_stand_ins_for_the_keys_of_what_is_kept_prove_nothing(stamps: Any) -> None:
+    """With other numbers in place of addresses neither of the two finds what it keeps: that they are alike then proves nothing."""
+    explanation = explain_tape("run.tape", tick=9, sim="stamp_prices:Album", factory=stamps.Album)
+
+    assert explanation.cause is not None
+    assert (explanation.cause.kind, explanation.cause.place.line) == ("outside", 17)
+    assert explanation.differs_by is None
 
 
 class _Owner:

@@ -68,7 +68,7 @@ def differing_reads(
     for kind in KINDS:
         if not any(_is_of(kind, read) for read in reads) or not _both_read(kind, pair):
             continue
-        if (state := _one_state(kind, pair, run)) is None:
+        if (state := _one_state(kind, pair, run)) is None or _only_hides(kind, cause, pair, state, run):
             continue
         if kind == THREADS:
             return _differing_threads(state, pair, reads, run)
@@ -77,6 +77,19 @@ def differing_reads(
             f"with stand-ins that are the same in A and B, both give one state ({_runs(STAND_IN_RUNS)})",
         )
     return None
+
+
+def _only_hides(
+    kind: str, cause: Cause | None, pair: tuple[VariantOutcome, VariantOutcome], state: Result, run: Run
+) -> bool:
+    """Return True if stand-ins for addresses make no difference to one of two steps: they may hide what the other one keeps.
+
+    A value that it keeps under the address of an object is not found with a stand-in for that. cause: reads such a value, or
+    is no reason to think so. state: of both, with the first set of stand-ins.
+    """
+    if kind != IDENTITY or cause is None or cause.kind != "outside" or state not in [one.result for one in pair]:
+        return False
+    return _results(kind, pair[0], run, (1,)) == [state]
 
 
 def _differing_threads(

@@ -8,6 +8,8 @@ from replayer.diagnose.explain.answer.explanation import DecidingReads, Explanat
 from replayer.diagnose.explain.outside.differing_reads import Run, dependent_reads, differing_reads, raising_reads
 from replayer.diagnose.explain.variants import VariantOutcome, traced_present
 
+_ORDER_OF = "order of "  # At the beginning of a kind of values: the members are as they were.
+
 
 @attrs.frozen
 class KindsTested:
@@ -25,7 +27,7 @@ class KindsTested:
         """The kind of reads by which two variants differ."""
         present = traced_present(explained.variants)
         is_named = explained.replaced is not None or any(one.proved for one in explained.settings)
-        if self.asked or is_named or present is None or present.step is None:
+        if self.asked or is_named or _is_proved(explained) or present is None or present.step is None:
             return None
         return differing_reads(explained.cause, pair, present.step.reads, self.run)
 
@@ -42,3 +44,13 @@ class KindsTested:
         if self.asked or is_known or (is_told and not explained.is_refuted) or present is None:
             return None
         return dependent_reads(present, self.run)
+
+
+def _is_proved(explained: Explanation) -> bool:
+    """Return True if a value that one of two instances keeps was seen to make the difference.
+
+    Stand-ins may give both one state only because neither finds what it keeps, such as under the address of an object. An
+    order follows from what it is made of: addresses may still be the cause of it.
+    """
+    proved = explained.given.proved if explained.given is not None else ()
+    return any(not one.kind.startswith(_ORDER_OF) for one in proved)
