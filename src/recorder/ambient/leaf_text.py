@@ -20,6 +20,7 @@ _ORDERED = {
     "dict": "dict",
     "set": "set",
     "list": "list",
+    "deque": "deque",
     "weak set": "WeakSet",
     "weak dict": "WeakValueDictionary",
 }

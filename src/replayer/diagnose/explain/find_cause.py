@@ -24,6 +24,8 @@ from replayer.diagnose.explain.answer.search_ends import (
     may_make_values,
     objects_called,
     only_fetches,
+    used_between,
+    without_claim,
 )
 from replayer.diagnose.explain.answer.set_orders import orders_of_made, orders_of_names
 from replayer.diagnose.explain.answer.walked_sets import walked_before
@@ -83,7 +85,7 @@ class _BackwardSearch(ReadNames):
             cause = self._first_use(outside)
             chosen = self._chosen(item) if cause.kind in ("unseen", "line") else None
             if chosen is None or chosen[1].item in seen:
-                return self._without_claim(cause) if self._is_guessed and cause.kind in _CLAIMS else cause
+                return without_claim(cause) if self._is_guessed and cause.kind in _CLAIMS else cause
             name, origin = chosen
 
     def _first_alone(self) -> Cause | None:
@@ -100,11 +102,15 @@ class _BackwardSearch(ReadNames):
     def _first_use(self, outside: list[str]) -> Cause:
         """The cause at the first line of the path that does more than fetch an object that differs already inside."""
         cause, end = self._cause(*self._way[0], outside), self._way[0][0]
+        if only_fetches(cause) and len(self._way) > 1:
+            parents = self._parents(self._way[1][0])
+            if (user := used_between(self._way[0], self._way[1][0], parents, self._reads)) is not None:
+                self._way.insert(1, user)
+                self._path.insert(1, (self._place(user[0]), self._shown(user[1], user[0])))
         for (item, name, origin), further in itertools.pairwise(self._way):
             inner, outer, statement = self._record(further[0]), self._record(item), self._statement(item)
-            only_passes = (
-                origin.kind == ARGUMENT and draws_from(cause) and hands_over(cause)
-            )  # The one that is called draws.
+            # The one that is called draws.
+            only_passes = origin.kind == ARGUMENT and draws_from(cause) and hands_over(cause)
             # A branch makes no part of an object, and a line that does not read the object is not about it.
             is_fetched = only_fetches(cause) and origin.kind != DIVERGED and name in set(self._reads(further[0]))
             if not (is_fetched or only_passes) or is_called_by_others(inner, outer, statement):
@@ -257,11 +263,6 @@ class _BackwardSearch(ReadNames):
             and pair.second is not None
             and name in self._alignment.first.records[pair.first].after
         )
-
-    @staticmethod
-    def _without_claim(cause: Cause) -> Cause:
-        """The cause as the first difference: that its line has to do with the large value was not seen."""
-        return attrs.evolve(cause, kind="unseen", operation=None, orders=[], way=[])
 
     def _returned(self, item: int) -> list[tuple[str, ValueOrigin]]:
         """Returns from functions that the item's line called, if they returned different values."""

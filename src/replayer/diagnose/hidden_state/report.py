@@ -41,6 +41,7 @@ _VERDICTS = {
     "alias": "A RESTORE SPLITS OR JOINS OBJECTS",
     "order of a dict": _ORDER,
     "order of a list": _ORDER,
+    "order of a deque": _ORDER,
     "order of a set": _SET_ORDER,
     "order of the set": _SET_ORDER,
     READ: "CHANGED BY BEING READ",

@@ -19,6 +19,8 @@ from oracle.command_lines import run
 MODULE = """
 import json
 import threading
+from collections import deque
+
 import numpy as np
 
 
@@ -76,6 +78,35 @@ class Stack:
 
     def load(self, saved):
         self.stacks, self.sum = json.loads(saved)
+
+
+class Line:
+    def __init__(self, name, waiting, served=0):
+        self.name, self.waiting, self.served = name, deque(waiting), served
+
+
+class Shop:
+    def __init__(self):
+        self.lines, self.sold, self.hours = [Line("bread", [3, 8, 5]), Line("milk", [4, 6, 9])], 0, 0
+
+    def step(self, inputs):
+        self.hours += 1
+        for line in self.lines:
+            amount = line.waiting[0]  # reads
+            self.sold += amount + self.hours
+            line.served += 1
+            line.waiting.rotate(1 if line.name == "bread" else 2)
+
+    def save(self):
+        return json.dumps([[[one.name, sorted(one.waiting), one.served] for one in self.lines], self.sold, self.hours]).encode()
+
+    def load(self, saved):
+        lines, self.sold, self.hours = json.loads(saved)
+        self.lines = []
+        for name, waiting, served in lines:
+            line = Line(name, waiting)  # makes
+            line.served = served
+            self.lines.append(line)
 
 
 class Engine:
@@ -172,6 +203,16 @@ def test_a_line_that_only_fetches_an_object_is_not_the_cause(capsys: Any) -> Non
     assert f"  loading_lines.py:{marked('Stack')} in Stack.step\n" in printed.partition("cause:")[2][:200]
     assert "this line reads state that a save and a load do not bring back" in printed
     assert "  B has it from load():\n" in printed
+
+
+def test_the_line_that_reads_a_part_is_named_and_the_one_of_load_that_made_it(capsys: Any) -> None:
+    """Not the next one, which reads what that made; nor the one that puts the object with the part into a list."""
+    printed = explained("Shop", capsys, 5, as_json=False)
+
+    cause, _, proved = printed.partition("proved: ")
+    assert f"save and a load do not bring back\n  loading_lines.py:{marked('reads')} in Shop.step\n" in cause
+    assert f"  B has it from load():\n  loading_lines.py:{marked('makes')} in Shop.load\n" in cause
+    assert "Shop.lines[…].waiting (order of a deque): " in proved
 
 
 def test_an_array_as_the_first_argument_of_a_function_is_seen(capsys: Any) -> None:

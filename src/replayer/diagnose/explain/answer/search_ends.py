@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Callable, Iterable
+
+import attrs
 
 from replayer.diagnose.explain.align import DIVERGED, HERE, HIDDEN, Alignment, ValueOrigin
 from replayer.diagnose.explain.cause import Cause
@@ -133,6 +136,30 @@ def only_fetches(cause: Cause) -> bool:
     return is_loop or all(
         any(path.endswith(end) and texts == [one, two] for path, *texts in had) for end, one, two in ends
     )
+
+
+def used_between(
+    fetching: tuple[int, str, ValueOrigin],
+    later: int,
+    parents: Iterable[tuple[str, ValueOrigin]],
+    reads: Callable[[int], Iterable[str]],
+) -> tuple[int, str, ValueOrigin] | None:
+    """The first line that reads what an earlier one fetched, and makes of it what a later one reads; None if there is none.
+
+    parents: what the later one reads and that differs, with the origins.
+    """
+    item, name, _ = fetching
+    found = [
+        (origin.item, read, origin)
+        for read, origin in parents
+        if origin.kind == HERE and item < origin.item < later and name in set(reads(origin.item))
+    ]
+    return min(found, key=lambda one: one[:2], default=None)
+
+
+def without_claim(cause: Cause) -> Cause:
+    """The cause as the first difference: that its line has to do with the large value was not seen."""
+    return attrs.evolve(cause, kind="unseen", operation=None, orders=[], way=[])
 
 
 def is_called_by_others(inner: Record, outer: Record, statement: Statement | None) -> bool:

@@ -18,7 +18,7 @@ from recorder.ambient.outside.own_code import OwnCode
 from recorder.processes.fork_call import in_a_copy
 from replayer.diagnose.explain.cause import DifferingValue, SourceLocation
 from replayer.diagnose.explain.source_lines import SourceFile
-from replayer.diagnose.explain.values.value_parts import objects_of, parts_of
+from replayer.diagnose.explain.values.value_parts import has_parts, inner_parts, objects_of, parts_of
 from replayer.playback.line_hooks import listening
 from sim.kernel.hooks import HasAdapter, hook
 from sim.kernel.simulation import ArenaOfSaved, Simulation, restore
@@ -32,6 +32,7 @@ _LEAVES = (
 )  # Without parts: another one of equal content is another one.
 _SELF = "self"
 _KEY = re.compile(r"\[[^\]]*\]")
+_LAST_STEP = re.compile(r"(?:\[[^\[\]]*\]|\.\w+)$")  # Of a path.
 _NO_TEXT = ""  # Of an attribute that a line of load() names: no value is known to have changed there.
 
 
@@ -44,23 +45,27 @@ class LoadedValue:
         text: the value after load(), as parts_of shows it.
         line: the line of load(), or of what it calls, that set it last.
         made_at: of an object, the line of load() after which a variable of load() led to it first; None if none did.
+        held_at: of a part of an object that this line put there with all its parts: the line of load() that set the part, while a
+            variable of load() led to the object; None if that is not known.
     """
 
     path: str
     text: str
     line: SourceLocation
     made_at: SourceLocation | None = None
+    held_at: SourceLocation | None = None
 
     def to_plain(self) -> list[Any]:
         """Encode as plain data."""
-        made_at = None if self.made_at is None else list(attrs.astuple(self.made_at))
-        return [self.path, self.text, list(attrs.astuple(self.line)), made_at]
+        lines = (None if one is None else list(attrs.astuple(one)) for one in (self.line, self.made_at, self.held_at))
+        return [self.path, self.text, *lines]
 
     @staticmethod
     def from_plain(plain: list[Any]) -> LoadedValue:
         """Decode the plain data of to_plain."""
-        path, text, line, made_at = plain
-        return LoadedValue(path, text, SourceLocation(*line), None if made_at is None else SourceLocation(*made_at))
+        path, text, line, *others = plain
+        made_at, held_at = (None if one is None else SourceLocation(*one) for one in others)
+        return LoadedValue(path, text, SourceLocation(*line), made_at, held_at)
 
     @property
     def root(self) -> str:
@@ -120,6 +125,10 @@ class _LoadWatch:
         self._entered: dict[int, FrameType] = {}
         self._sources: dict[str, SourceFile] = {}
         self._made: dict[int, tuple[Any, tuple[str, int, str]]] = {}  # The objects are kept: no id is used again.
+        self._held: dict[
+            int, dict[str, tuple[Any, tuple[str, int, str]]]
+        ] = {}  # Their parts, with the lines that set them.
+        self._held_at: dict[str, tuple[str, int, str]] = {}
 
     def line(self, frame: FrameType) -> None:
         if _is_of_a_statement(frame):
@@ -151,10 +160,21 @@ class _LoadWatch:
         if self._running is not None:
             for path in {path for path, _ in parts.items() ^ self._parts.items()}:
                 self._set[path] = self._running
+                self._note_holder(path, objects)
             for path, one in objects.items():  # Another object of equal values is another one, too.
                 if path in self._objects and one is not self._objects[path]:
                     self._set[path] = self._running
         self._parts, self._objects = parts, objects
+
+    def _note_holder(self, path: str, objects: dict[str, Any]) -> None:
+        """Note the line that set a part in the object that holds it, if the last line put that object there, with the part."""
+        outer = _LAST_STEP.sub("", path)
+        holder = objects.get(outer)
+        held = self._held.get(id(holder), {}).get(path.removeprefix(outer))
+        if holder is not None and held is not None and self._objects.get(outer) is not holder:
+            self._held_at[path] = held[1]
+        else:
+            self._held_at.pop(path, None)
 
     def _look_at_variables(self, frame: FrameType) -> None:
         """Note the objects that variables of load() lead to now, and did not before the last line."""
@@ -163,6 +183,11 @@ class _LoadWatch:
                 continue
             for one in objects_of(value, _LEAVES).values():
                 self._made.setdefault(id(one), (one, self._running))
+                before = self._held.get(id(one), {})
+                self._held[id(one)] = {
+                    step: before[step] if step in before and before[step][0] is part else (part, self._running)
+                    for step, part in (inner_parts("", one) if has_parts(one) else ())
+                }
 
     def plain(self) -> list[Any]:
         """The values that are there after load(), as LoadedValue.to_plain."""
@@ -172,7 +197,8 @@ class _LoadWatch:
             if path in self._parts:
                 made = self._made.get(id(objects.get(path)))
                 made_at = None if made is None else self._located(made[1])
-                found.append(LoadedValue(path, self._parts[path], self._located(place), made_at).to_plain())
+                held_at = self._located(self._held_at[path]) if path in self._held_at else None
+                found.append(LoadedValue(path, self._parts[path], self._located(place), made_at, held_at).to_plain())
         return found
 
     def _located(self, place: tuple[str, int, str]) -> SourceLocation:
@@ -207,7 +233,7 @@ def line_that_loaded(outside: list[DifferingValue], loaded: list[LoadedValue]) -
     """The line of load() that gave the values of B, or most of them; None if load() gave none of them."""
     texts = {value.path: value for value in loaded}
     lines = Counter(
-        texts[path].line
+        texts[path].held_at or texts[path].line
         for one in outside
         for name, _, second in one.parts or [(one.name, one.first, one.second)]
         if (path := _path_of(one, name)) in texts and texts[path].text == second
@@ -218,7 +244,7 @@ def line_that_loaded(outside: list[DifferingValue], loaded: list[LoadedValue]) -
 def lines_that_set(names: Iterable[str], loaded: Iterable[LoadedValue]) -> list[SourceLocation]:
     """The lines of load() that set values, by names such as ``Bank.accounts[…].balance``, where an item stands for all."""
     paths = {_KEY.sub("[]", f".{name.partition('.')[2]}") for name in names}
-    lines = {value.line for value in loaded if value.text and _KEY.sub("[]", value.path) in paths}
+    lines = {value.held_at or value.line for value in loaded if value.text and _KEY.sub("[]", value.path) in paths}
     return sorted(lines, key=lambda line: line.line)
 
 

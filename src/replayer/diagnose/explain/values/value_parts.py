@@ -53,7 +53,7 @@ def parts_of(value: Any) -> Parts:
             parts[path] = _title(part)
             if isinstance(part, dict) and len(part) > 1:
                 parts[f"{ORDER}{path}"] = _order(part)
-            waiting.extend(_inner(path, part))
+            waiting.extend(inner_parts(path, part))
     return parts
 
 
@@ -73,7 +73,7 @@ def objects_of(value: Any, leaves: tuple[type, ...] = ()) -> dict[str, Any]:
             found[path] = part
             if id(part) not in seen:
                 seen.add(id(part))
-                waiting.extend(_inner(path, part))
+                waiting.extend(inner_parts(path, part))
     return found
 
 
@@ -108,7 +108,7 @@ def named_part(name: str, path: str) -> str:
     return f"{ORDER}{name}{path.removeprefix(ORDER)}" if path.startswith(ORDER) else f"{name}{path}"
 
 
-def _inner(path: str, value: Any) -> Iterator[tuple[str, Any]]:
+def inner_parts(path: str, value: Any) -> Iterator[tuple[str, Any]]:
     """The parts of a container or an object, with their paths."""
     match value:
         case enum.Enum():
