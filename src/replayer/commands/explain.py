@@ -47,6 +47,8 @@ from replayer.report.outside_lines import (
     tested_block,
     unrepeated_desync_lines,
     unrepeated_lines,
+    variants_heading,
+    what_is_known,
 )
 from replayer.report.parties.party_report import CauseTexts
 from replayer.status import STATUS_CODES
@@ -194,7 +196,7 @@ def _lines(path: Location, explanation: Explanation) -> list[str]:
         lines += ["", outside, ""] if outside is not None else []
         lines += _known_lines(explanation)
     lines += outside_lines(explanation.outside)
-    lines += ["", "variants:"]
+    lines += ["", variants_heading(explanation)]
     letters = {id(outcome): letter for outcome, letter in zip(explanation.pair or (), "AB", strict=False)}
     for outcome in sorted(explanation.variants, key=lambda outcome: letters.get(id(outcome), "C")):
         lines.append(f"  {letters.get(id(outcome), '-')}  {_variant_text(explanation, outcome)}")
@@ -322,12 +324,10 @@ def _elements_text(elements: DifferingElements) -> str:
 
 def _known_lines(explanation: Explanation) -> list[str]:
     between, unrepeated = explanation.between, unrepeated_lines(explanation.outside)
-    is_known = unrepeated or explanation.differs_by is not None or explanation.depends_on is not None
-    known = "not tested either are" if is_known else "the cause is not known: not tested are"
     lines = [
         *code_lines(explanation.code),
         *changed_lines(explanation.changed_settings),
-        f"  {known}, among others, {versions_not_tested(explanation.code)},",
+        f"  {what_is_known(explanation)}, among others, {versions_not_tested(explanation.code)},",
         *([] if explanation.knows_settings else [SETTINGS_UNKNOWN]),
         "  and what classes and modules had kept when the recording began;",
     ]

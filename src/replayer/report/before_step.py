@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 from replayer.desync.code_comparison import code_lines, names_a_change
 from replayer.diagnose.explain.answer.explanation import Explanation
 from replayer.diagnose.explain.values.given_values import GivenValues
+from replayer.diagnose.explain.values.identities import DifferingIdentity
 from replayer.diagnose.explain.values.reloaded import NotGivenBack
 from replayer.value_text import plain_text
 
 _SHOWN = 4
+_KEY = re.compile(r"\[[^\[\]]*\]")  # A step of a name: an index, or a key without brackets.
 _EMPTIED = "empty in A as in a new process, A"
 _WITH = "put into B as A has it, B"
 _REFUTED = "; the cause is not known: what could be put into B of that"
@@ -22,7 +27,7 @@ def before_step_lines(explanation: Explanation) -> list[str]:
     lines = [*_code_lines(explanation), *_function_lines(explanation), *_given_lines(explanation)]
     lines += _load_lines(explanation.not_given_back)
     if explanation.identities:
-        lines += ["  before the step:", *_some([f"    {one}" for one in explanation.identities])]
+        lines += ["  before the step:", *_some(_identity_lines(explanation.identities))]
     for one in explanation.settings:
         found = {
             True: "with that of A, B gives the state of A",
@@ -38,6 +43,21 @@ def _code_lines(explanation: Explanation) -> list[str]:
     codes = {outcome.variant.code for outcome in explanation.pair or ()}
     is_open = explanation.cause is None or explanation.cause.kind == "unseen"
     return code_lines(explanation.code) if is_open and len(codes) > 1 and names_a_change(explanation.code) else []
+
+
+def _identity_lines(identities: Sequence[DifferingIdentity]) -> list[str]:
+    """The names; of many, those that differ only by an index or a key in one line, with the first of them."""
+    if len(identities) <= _SHOWN:
+        return [f"    {one}" for one in identities]
+    groups: dict[str, list[str]] = {}
+    for one in identities:
+        groups.setdefault(_KEY.sub("[…]", str(one)), []).append(str(one))
+    return [
+        f"    {alike[0]}"
+        if len(alike) == 1
+        else f"    {text} ({len(alike):,} pairs; the first: {alike[0].partition(': ')[0]})"
+        for text, alike in groups.items()
+    ]
 
 
 def _function_lines(explanation: Explanation) -> list[str]:

@@ -10,6 +10,7 @@ from recorder.text import counted
 from replayer.desync.outside_comparison import DIFFERS, EQUAL, LATER, ReadComparison
 from replayer.diagnose.explain.answer.explanation import DecidingVariables, Explanation
 from replayer.diagnose.explain.outside.further_variants import memory_text
+from replayer.diagnose.explain.trace_step import NOT_REPEATABLE
 from replayer.diagnose.explain.variant_choice import SEED
 
 _READS_SHOWN = 12
@@ -35,6 +36,26 @@ def outside_cause_line(explanation: Explanation) -> str | None:
     if (reads := explanation.depends_on) is not None:
         return f"cause: {reads.what}: {reads.test}"
     return None
+
+
+def what_is_known(explanation: Explanation) -> str:
+    """The begin of the sentence on what was not tested, where no variant gives the recorded state."""
+    if (
+        unrepeated_lines(explanation.outside)
+        or explanation.differs_by is not None
+        or explanation.depends_on is not None
+    ):
+        return "not tested either are"
+    if any(one.suspicious for one in explanation.tested):
+        return "what may be the cause is marked ! below; not tested are"
+    return "the cause is not known: not tested are"
+
+
+def variants_heading(explanation: Explanation) -> str:
+    """The heading of the variants. Of a step that gives one state or another by chance, their labels are no reason for that."""
+    if NOT_REPEATABLE in explanation.notes:
+        return "variants, of a step that is non-deterministic: by chance, too, one gives another state than the next:"
+    return "variants:"
 
 
 def dependence_lines(explanation: Explanation) -> list[str]:

@@ -22,6 +22,7 @@ from recorder.processes.interpreter import (
     with_module_path,
 )
 from recorder.text import counted
+from recorder.trial.processor_share import slower
 from replayer.desync.finding import TestedCause
 from replayer.desync.outside_comparison import EQUAL
 from replayer.diagnose.certify.arithmetic import describe_arithmetic
@@ -32,7 +33,8 @@ from replayer.diagnose.explain.variants import Variant
 from replayer.tape.tape import Tape
 
 CHECK_S = 2.5  # Of the search for hidden state: all answers stand in five seconds. A period that has begun is finished.
-CHECK_S_MAX = 20.0  # Then its process is ended, wherever it is.
+CHECK_S_MAX = 20.0  # Then its process is ended, wherever it is; later on a busy machine.
+BUSY_MAX = 3.0
 FACTORS = ("simd", "threads", "blas-kernel")  # Hash seeds are among the variants of every explanation.
 SUSPECTS_SHOWN = 3
 ENVIRONMENTS = "another environment, as replay certify tries them"
@@ -160,22 +162,24 @@ class _Check:
         self._arguments = [os.fspath(path), sim or "", str(CHECK_S)]
         self._process: PythonProcess | None = None
         self._started_s = 0.0
+        self._limit_s = CHECK_S_MAX
 
     def start(self) -> None:
         """Start the process, unless it was started."""
         if self._process is None:
             program = module_program("replayer.diagnose.investigation.check_process", self._arguments)
             self._started_s = time.monotonic()
+            self._limit_s = CHECK_S_MAX * min(BUSY_MAX, slower())
             self._process = start_python(program, environment=with_module_path(), stdin=subprocess.DEVNULL)
 
     def result(self, tick: int, as_recorded: Collection[str]) -> TestedCause:
-        """Wait for the result, for CHECK_S_MAX after the start. tick: the one that is explained."""
+        """Wait for the result, for some time after the start. tick: the one that is explained."""
         assert self._process is not None
         try:
-            rest_s = max(0.0, self._started_s + CHECK_S_MAX - time.monotonic())
+            rest_s = max(0.0, self._started_s + self._limit_s - time.monotonic())
             output, errors = self._process.communicate(timeout=rest_s)
         except subprocess.TimeoutExpired:
-            why = f"not tested: no result after {CHECK_S_MAX:.0f} s"
+            why = f"not tested: no result after {self._limit_s:.0f} s"
             return TestedCause(HIDDEN, why, suspicious=None)
         if self._process.returncode:
             return TestedCause(HIDDEN, f"not tested: {last_line(errors) or 'its process died'}", suspicious=None)

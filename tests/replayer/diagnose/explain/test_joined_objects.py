@@ -12,6 +12,7 @@ import pytest
 from recorder import Recorder
 from replayer.diagnose.explain.answer.explanation import Explanation
 from replayer.diagnose.explain.explain import explain_tape
+from replayer.report.before_step import before_step_lines
 
 MODULE = """
 import json
@@ -63,6 +64,33 @@ class Depot:
         self.loader.count = stations[1][1]
 
 
+class Cook:
+    def __init__(self, name, tired):
+        self.name, self.tired = name, tired
+
+    def bake(self):
+        self.tired += 1
+
+
+class Kitchen:
+    def __init__(self):
+        self.cooks = [Cook(name, 0) for name in "abc"]
+        self.tasks = [cook.bake for _ in range(4) for cook in self.cooks]
+
+    def step(self, inputs):
+        self.tasks.pop(0)()
+
+    def save(self):
+        tasks = [task.__self__.name for task in self.tasks]
+        return json.dumps([[vars(cook) for cook in self.cooks], tasks]).encode()
+
+    def load(self, saved):
+        cooks, tasks = json.loads(saved)
+        by_name = {cook.name: cook for cook in self.cooks}
+        self.tasks = [by_name[name].bake for name in tasks]
+        self.cooks = [Cook(**cook) for cook in cooks]
+
+
 class Forgetful(Town):
     rate = 1
 
@@ -112,6 +140,18 @@ def test_the_line_is_the_one_that_makes_the_second_object() -> None:
     assert explanation.tick == 8
     assert cause is not None
     assert (cause.kind, cause.place.text) == ("split", "self.loader = Station(list(self.packer.belt))")
+
+
+def test_the_line_that_makes_new_objects_is_named_where_the_old_ones_cannot_be_put_in() -> None:
+    """A method that is kept holds its object: no name leads to that which could be given another one."""
+    explanation = explained("Kitchen", tick=6)
+    cause = explanation.cause
+    assert cause is not None
+    assert (cause.kind, cause.place.text) == ("identity", "self.tasks.pop(0)()")
+    assert cause.loaded_at is not None
+    assert cause.loaded_at.text == "self.cooks = [Cook(**cook) for cook in cooks]"
+    pairs = "Kitchen.cooks[…] and Kitchen.tasks[…].__self__: one object in A, two in B (7 pairs; the first: "
+    assert any(pairs in line for line in before_step_lines(explanation))
 
 
 def test_what_is_joined_without_that_effect_is_not_called_the_cause() -> None:

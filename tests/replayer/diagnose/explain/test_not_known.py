@@ -13,22 +13,25 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import attrs
 import numpy as np
 import pytest
 
 import replayer.commands.main
 from recorder import Recorder
 from replayer import verify_tape
+from replayer.desync import finding
 from replayer.diagnose import explain_tape
 from replayer.diagnose.explain.answer.explanation import Explanation
 from replayer.diagnose.explain.cause import Cause, SourceLocation
 from replayer.diagnose.explain.outside import further_variants
 from replayer.diagnose.explain.outside.further_variants import MEMORY, OTHER_SEEDS
+from replayer.diagnose.explain.trace_step import NOT_REPEATABLE
 from replayer.diagnose.explain.values.given_values import GivenFunctions
 from replayer.diagnose.explain.variants import Variant, VariantOutcome
 from replayer.diagnose.investigation import investigate as investigation
 from replayer.diagnose.investigation.investigate import HIDDEN, investigate
-from replayer.report.outside_lines import outside_cause_line
+from replayer.report.outside_lines import outside_cause_line, variants_heading, what_is_known
 from replayer.tape.tape import Tape
 
 from oracle.command_lines import assert_one_line, run
@@ -392,6 +395,23 @@ def test_memory_is_the_cause_only_of_what_it_explains(
         [tested] = found.tested
         assert tested.suspicious
         assert tested.found == f"{text} (in 3 of 3 processes each); neither is what was recorded"
+
+
+def test_what_was_found_is_not_called_unknown_above_it() -> None:
+    """A finding with ! may be the cause; the sentence above it refers to it."""
+    nothing = Explanation(BAD_TICK, 1, [], None, [], None, [], None, [], [])
+    found = attrs.evolve(nothing, tested=[finding.TestedCause(HIDDEN, "tick 9: … proved", suspicious=True)])
+
+    assert what_is_known(nothing) == "the cause is not known: not tested are"
+    assert what_is_known(found) == "what may be the cause is marked ! below; not tested are"
+
+
+def test_the_variants_of_a_step_that_tosses_coins_are_no_reason() -> None:
+    """Where copies of one process give different states, a label such as PYTHONHASHSEED=2 explains nothing."""
+    explanation = Explanation(BAD_TICK, 1, [], None, [], None, [], None, [], [])
+
+    assert variants_heading(explanation) == "variants:"
+    assert "by chance" in variants_heading(attrs.evolve(explanation, notes=[NOT_REPEATABLE]))
 
 
 def test_of_two_patterns_the_one_that_gives_the_recorded_state_is_the_first(monkeypatch: pytest.MonkeyPatch) -> None:

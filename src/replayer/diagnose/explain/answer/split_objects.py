@@ -33,6 +33,8 @@ def with_joined(explained: Explanation, run: Run) -> Explanation:
         if [each.result for each in run([labelled], [variant.start])] == [pair[0].result]:
             place = line_that_split(variant.joined or variant.separated, loaded)
             return attrs.evolve(explained, cause=cause_at(kind, place, cause))
+    if cause.kind == "identity" and split and cause.loaded_at is None:
+        return attrs.evolve(explained, cause=attrs.evolve(cause, loaded_at=line_that_split(split, loaded)))
     return explained
 
 
