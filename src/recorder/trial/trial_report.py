@@ -11,6 +11,7 @@ from sim.kernel.plain_data import decode_plain
 
 AGAIN, REWOUND, RESTORED, TWIN, SAVED, ORDER = "again", "rewound", "restored", "twin", "saved", "order"
 VALUES, ELSEWHERE, RECORDED = "values", "elsewhere", "recorded"
+_WITHOUT_ARGUMENTS = "without arguments"
 HAPPENED = {
     AGAIN: "two runs from the present state with the same inputs differ",
     REWOUND: "restored in the instance that has run, it does not run again as before",
@@ -101,10 +102,12 @@ class TrialReport:
         if self.not_tried is not None:
             return f"not tried: {self.not_tried}"
         runs = f"{self.trajectories} run{'' if self.trajectories == 1 else 's'}"
-        tried = f"tried {runs} of {counted(self.steps, 'step')} {self.given or self._given()}"
+        given = self.given or self._given()
+        tried = f"tried {runs} of {counted(self.steps, 'step')} {given}"
         took = f"{self.seconds:.1f} s" if self.seconds >= 0.1 else f"{self.seconds:.2f} s"
         same = "restored and run again with the same states and results"
         same += ", in a new interpreter too" if self.is_elsewhere else ""
+        same += "; calls with arguments were not tried" if given == _WITHOUT_ARGUMENTS else ""
         result = "; ".join(map(str, self.findings)) or same
         if is_warned and self.findings:
             result = "a difference was found, see the warning"
@@ -130,5 +133,5 @@ class TrialReport:
             return f"with {len(self.inputs)} different inputs"
         match decode_plain(next(iter(self.inputs))):
             case {**calls} if list(calls.values()) == [[[], {}]]:
-                return "without arguments"
+                return _WITHOUT_ARGUMENTS  # Of a step that takes some: one that takes none gets no inputs.
         return "with one input again and again"
