@@ -37,6 +37,7 @@ from replayer.diagnose.explain.variant_choice import (
     SEEDS,
     changed_variants,
     choose_pair,
+    ensure_finding_of,
     find_tick,
     first_variants,
     seeded,
@@ -96,7 +97,7 @@ def explain_tape(
         tick = tick + tape.last_tick + 1 if tick is not None and tick < 0 else tick
         loaded = compared_code(tape, factory)  # Before a step runs here, which may keep something in a module.
         if finding is not None:
-            _ensure_finding_of(finding, tape, tick)
+            ensure_finding_of(finding, tape, tick)
             tick = finding.tick
         explanation = _explain_first(case, progress) if tick is None else case.explain(tick, finding)
         between = None if explanation.tick is None else between_steps(tape, explanation.tick)
@@ -119,15 +120,6 @@ def _reads(explanation: Explanation) -> list[OutsideRead]:
     """What the step read of the outside world on the present variant, or else on the first one that ran it."""
     present = traced_present(explanation.variants)
     return present.step.reads if present is not None and present.step is not None else []
-
-
-def _ensure_finding_of(finding: Finding, tape: Tape, tick: int | None) -> None:
-    if tick not in (None, finding.tick):
-        raise ValueError(f"expected a finding of tick {tick}, got one of tick {finding.tick}")
-    if tape.state_hash(finding.tick) != finding.expected_hash:
-        raise ValueError(
-            f"the finding is of a different tape: {tape.path} has a different hash at tick {finding.tick:,}"
-        )
 
 
 def _explain_first(case: _Case, progress: Progress) -> Explanation:

@@ -21,6 +21,7 @@ from replayer.diagnose.explain.answer.search_ends import (
     first_difference,
     hands_over,
     is_called_by_others,
+    is_frozen,
     may_make_values,
     objects_called,
     only_fetches,
@@ -302,7 +303,7 @@ class _BackwardSearch(ReadNames):
         settled, orders = self._alignment.next_pair(item), self._orders(name, item)
         is_known = settled < len(self._items) or not (self._alignment.first.limited or self._alignment.second.limited)
         value = self._value_of_line(name, item, settled) if is_known else None
-        is_operation = operation is not None and not self._is_frozen(operation[0], outside)
+        is_operation = operation is not None and not is_frozen(operation[0], outside)
         if operation is not None and is_operation and operation[0].inputs == operation[1].inputs and other is None:
             kind, place = "operation", attrs.evolve(place, line=operation[0].line)
             value = self._result(operation) or value
@@ -376,11 +377,6 @@ class _BackwardSearch(ReadNames):
             if pair[0].name == pair[1].name and pair[0].outputs != pair[1].outputs
         ]
         return next((pair for pair in pairs if pair[0].inputs == pair[1].inputs), None)
-
-    @staticmethod
-    def _is_frozen(operation: Operation, outside: list[str]) -> bool:
-        """Return True for a compiled function whose globals, which it took as constants, differed before the step."""
-        return any(name[0] == "g" and name.rpartition(":")[2] == operation.name.rpartition(".")[2] for name in outside)
 
     def _result(self, operation: tuple[Operation, Operation]) -> DifferingValue | None:
         first, second = operation

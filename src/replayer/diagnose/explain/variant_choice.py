@@ -20,6 +20,7 @@ from recorder.ambient.outside.process_facts import (
 )
 from recorder.environment import describe_environment
 from recorder.factory_spec import Factory
+from replayer.desync.finding import Finding
 from replayer.desync.outside_comparison import setting_text
 from replayer.diagnose.explain.values.process_settings import recorded_settings
 from replayer.diagnose.explain.variants import Variant, VariantFailedError, VariantOutcome, VariantRunner
@@ -206,3 +207,13 @@ def state_before(
         f"tick {tick:,}: no variant gives the recorded state of the tick before it: an earlier tick is the first bad "
         "one; omit --tick to search for it"
     )
+
+
+def ensure_finding_of(finding: Finding, tape: Tape, tick: int | None) -> None:
+    """Raise ValueError if a finding is of another tape, or of another tick than the one that was asked for."""
+    if tick not in (None, finding.tick):
+        raise ValueError(f"expected a finding of tick {tick}, got one of tick {finding.tick}")
+    if tape.state_hash(finding.tick) != finding.expected_hash:
+        raise ValueError(
+            f"the finding is of a different tape: {tape.path} has a different hash at tick {finding.tick:,}"
+        )

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import attrs
 
 from replayer.diagnose.explain.align import DIVERGED, HERE, HIDDEN, Alignment, ValueOrigin
 from replayer.diagnose.explain.cause import Cause
 from replayer.diagnose.explain.source_lines import Statement
-from replayer.diagnose.explain.step_trace import RETURN, Record
+from replayer.diagnose.explain.step_trace import RETURN, Operation, Record
 
 _ITERATING = {
     "enumerate",
@@ -177,3 +177,8 @@ def is_called_by_others(inner: Record, outer: Record, statement: Statement | Non
 def may_make_values(statement: Statement | None) -> bool:
     """Return False for a line whose result follows from what it reads: it calls nothing but functions of arithmetic."""
     return statement is None or any(call not in _ARITHMETIC for call in statement.calls) or statement.displays
+
+
+def is_frozen(operation: Operation, outside: Sequence[str]) -> bool:
+    """Return True for a compiled function whose globals, which it took as constants, differed before the step."""
+    return any(name[0] == "g" and name.rpartition(":")[2] == operation.name.rpartition(".")[2] for name in outside)
