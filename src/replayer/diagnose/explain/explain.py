@@ -12,7 +12,6 @@ from functools import partial
 
 import attrs
 
-from recorder.ambient.outside.outside_read import OutsideRead
 from recorder.ambient.outside.read_functions import starts_thread
 from recorder.errors import MissingTickError, SimulationFailedError
 from recorder.exception_text import STEP_RAISED
@@ -50,6 +49,7 @@ from replayer.diagnose.explain.variants import (
     VariantFailedError,
     VariantOutcome,
     VariantRunner,
+    reads_of,
     traced_present,
 )
 from replayer.diagnose.explain.versions.tested_functions import with_tested_functions
@@ -101,7 +101,7 @@ def explain_tape(
             tick = finding.tick
         explanation = _explain_first(case, progress) if tick is None else case.explain(tick, finding)
         between = None if explanation.tick is None else between_steps(tape, explanation.tick)
-        reads, notes = _reads(explanation), list(explanation.notes)
+        reads, notes = reads_of(traced_present(explanation.variants)), list(explanation.notes)
         if any(map(starts_thread, reads)) and OTHER_THREADS not in notes:
             notes.append(OTHER_THREADS)
         at = noted_at(tape, explanation.tick or tape.last_tick)
@@ -114,12 +114,6 @@ def explain_tape(
             cause = attrs.evolve(cause, kind="unseen")  # Lines of a thread may have given the line what it reads.
         loaded = None if explanation.tick is None else loaded
         return attrs.evolve(explanation, between=between, code=loaded, outside=compared, notes=notes, cause=cause)
-
-
-def _reads(explanation: Explanation) -> list[OutsideRead]:
-    """What the step read of the outside world on the present variant, or else on the first one that ran it."""
-    present = traced_present(explanation.variants)
-    return present.step.reads if present is not None and present.step is not None else []
 
 
 def _explain_first(case: _Case, progress: Progress) -> Explanation:

@@ -318,3 +318,8 @@ class VariantRunner:
         if "error" in result:
             raise VariantFailedError(variant.error_text(str(result["error"])))
         return result
+
+
+def reads_of(outcome: VariantOutcome | None) -> list[OutsideRead]:
+    """What the step of a variant read of the outside world, if it ran."""
+    return outcome.step.reads if outcome is not None and outcome.step is not None else []
