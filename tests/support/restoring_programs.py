@@ -52,6 +52,8 @@ DEFECTS = [
     Defect("weak_members:LostMember", "LostMember.favourite", "weak reference", True, "self.favourite"),
 ]  # fmt: skip
 OTHER_DEFECTS = [
+    Defect("iterator_positions:CycleInTuple", "module iterator_positions: KEPT", "module global", True, ""),
+    Defect("iterator_positions:CycleInPartial", "module iterator_positions: draw", "module global", True, ""),
     Defect("set_orders:RebuiltSet", "RebuiltSet.cells", "order of a set", True, ""),  # explain names no set: its order.
     Defect("weak_members:WeakSetOrder", "WeakSetOrder.watched", "order of a WeakSet", False, ""),
     Defect("weak_members:CountedByClass", "Swift.flying", "class attribute", True, ""),
@@ -67,6 +69,7 @@ SOUND = [
     "iterator_positions:CountedCycle",
     "iterator_positions:ConstantGenerator",
     "iterator_positions:UnreadIterator",
+    "iterator_positions:UnreadSpinner",
     "class_counts:OnlyCounted",
     "class_counts:SavedCount",
     "module_memos:PureCache",

@@ -8,22 +8,20 @@ from __future__ import annotations
 import enum
 import os
 import random
-from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
-from contextvars import ContextVar
 from typing import Any
 
 import attrs
 import numpy as np
 
-from recorder.ambient.iterators import IteratorParts, position_of
+from recorder.ambient.iterators import IteratorParts
 from recorder.ambient.process_wide import SETTINGS, put_registered
+from recorder.ambient.replacement.iterator_places import IteratorPlaces
+from recorder.ambient.replacement.places import ABSENT, DEFAULTS, Path, put_defaults, set_child
+from recorder.ambient.replacement.replaced import Replacements
 from recorder.ambient.value_kinds import put_content
 from recorder.processes.seeds.process_generators import numba_states, set_generator_states
 from sim.enum_members import is_enums
-
-Step = tuple[str, Any]  # From a holder to a value in it: attribute, item, global, cell, …
-Path = tuple[Step, ...]
 
 INSTANCE = "instance"
 # After the path of a container: of what it stores besides its items, as an object of a derived class does.
@@ -36,9 +34,6 @@ NUMBA = "numba"  # The kind of the contents of numba's two generators.
 FOLDER_PATH: Path = (("ambient", "current folder"),)
 
 SETTING = "setting of the process"  # The kind of the contents of process_wide.SETTINGS, and of their paths.
-
-_WITH_ITEMS: tuple[Any, ...] = (OrderedDict, dict, list, deque, np.ndarray)
-ABSENT: Any = object()  # Stands for a missing value.
 
 
 @attrs.frozen(repr=False)
@@ -88,6 +83,15 @@ class Ambient:
             self.leaves[(("ambient", name),)] = state
             self.contents[(("ambient", name),)] = (NUMBA, state)
 
+    def add_contents(self, later: Ambient) -> None:
+        """Add what a later ambient can restore and this one lacks, such as modules that are reached through instances only."""
+        for path, content in later.contents.items():
+            if path not in self.contents:
+                self.contents[path] = content
+                holder = _holder_path(path)
+                if holder in later.objects:
+                    self.objects.setdefault(holder, later.objects[holder])
+
     def put_back(self, prefixes: Iterable[Path] | None = None) -> None:
         """Restore the content of everything outside the instances, or only of the values at or below these paths."""
         chosen = None if prefixes is None else set(prefixes)
@@ -95,93 +99,41 @@ class Ambient:
             if path[0][0] == INSTANCE:
                 continue
             if chosen is None or any(path[:depth] in chosen for depth in range(1, len(path) + 1)):
-                _put(path, kind, self.objects.get(path[:-1] if path[-1] == OWN else path), content)
-        for path in self.iterators:
-            if path[0][0] != INSTANCE and (
-                chosen is None or any(path[:depth] in chosen for depth in range(1, len(path) + 1))
-            ):
-                self._put_iterator(path)
+                _put(path, kind, self.objects.get(_holder_path(path)), content)
         for path in chosen or ():
             if path in self.iterators:
                 continue
-            own = self.contents.get((*path[:-1], OWN)) if path[-1][0] == "attribute" else None
+            beside = {"attribute": OWN, "default": DEFAULTS}.get(path[-1][0])
+            own = self.contents.get((*path[:-1], beside)) if beside is not None else None
             kind, content = own or self.contents.get(path[:-1], ("", None))
             if kind in ("global", "class", "object", "function attribute"):
                 set_child(self.objects[path[:-1]], path[-1], content.get(path[-1][1], ABSENT))
             elif kind == "cell":
                 set_child(self.objects[path[:-1]], path[-1], content)
+            elif kind == "defaults":
+                put_defaults(self.objects[path[:-1]], content)
             elif content is not None:
                 put_content(kind, self.objects[path[:-1]], content)
+        self._put_iterators(chosen)
 
-    def _put_iterator(self, path: Path) -> None:
-        """An iterator cannot be set back, only replaced. Others that hold the same iterator keep the old one."""
-        holder = self.objects.get(path[:-1])
-        is_there = holder is not None and child_of(holder, path[-1]) is self.objects[path]
-        if holder is None or (is_there and position_of(self.objects[path]) == self.leaves.get(path)):
-            return
-        if path[-1][0] in ("global", "class", "attribute", "function attribute", "item"):
-            set_child(holder, path[-1], self._iterator_at(path))
-
-    def _iterator_at(self, path: Path) -> Any:
-        parts = self.iterators[path]
-        held = list(parts.held)
-        for index in range(len(held)):
-            inner = (*path, ("held", index))
-            if inner in self.iterators:
-                held[index] = self._iterator_at(inner)
-        return parts.built(held)
+    def _put_iterators(self, chosen: set[Path] | None) -> None:
+        """After everything that holds them. The instances keep theirs, as they keep all that they store."""
+        # What an iterator holds is a part of it: it is put back with the outermost one.
+        whole = None if chosen is None else {iterator_of(path) or path for path in chosen}
+        paths = [
+            path
+            for path in self.iterators
+            if path[0][0] != INSTANCE
+            and (whole is None or any(path[:depth] in whole for depth in range(1, len(path) + 1)))
+        ]
+        if paths:
+            replacements = Replacements(self.objects, self.aliases, lambda name: name[0][0] != INSTANCE)
+            IteratorPlaces(self.iterators, self.objects, self.aliases, self.leaves).put_back(paths, replacements)
 
 
-def child_of(holder: Any, step: Step) -> Any:
-    """What one of the names of a holder leads to; ABSENT for none, and for a place that cannot be read."""
-    kind, name = step
-    if kind == "item":
-        try:
-            return holder[name]
-        except (LookupError, TypeError):
-            return ABSENT
-    return (getattr(holder, "__dict__", None) or {}).get(name, ABSENT)
-
-
-def set_child(holder: Any, step: Step, value: Any) -> None:
-    """Set one of the names of a holder to value, or delete it if value is ABSENT."""
-    kind, name = step
-    match kind:
-        case "global":
-            if value is ABSENT:
-                vars(holder).pop(name, None)
-            else:
-                vars(holder)[name] = value
-        case "class":
-            if value is not ABSENT:
-                type.__setattr__(holder, name, value)
-            elif name in vars(holder):
-                type.__delattr__(holder, name)
-        case "attribute" if value is ABSENT:
-            object.__delattr__(holder, name)
-        case "attribute":
-            object.__setattr__(holder, name, value)
-        case "function attribute":
-            holder.__dict__.pop(name, None)
-            if value is not ABSENT:
-                holder.__dict__[name] = value
-        case "cell":
-            _put_cell(holder, value)
-        case "item" if value is not ABSENT:
-            _put_item(holder, name, value)
-
-
-def _put_item(holder: Any, name: Any, value: Any) -> None:
-    """Put an item by the method of the plain container: that of a class derived from it would run the user's code."""
-    base = next((one for one in _WITH_ITEMS if isinstance(holder, one)), type(holder))
-    base.__setitem__(holder, name, value)
-
-
-def _put_cell(holder: Any, value: Any) -> None:
-    if isinstance(holder, ContextVar):
-        holder.set(value)
-    else:
-        holder.cell_contents = value
+def _holder_path(path: Path) -> Path:
+    """The path of the object that has a content: that of its attributes beside its items, or of defaults, ends in one more step."""
+    return path[:-1] if path[-1] in (OWN, DEFAULTS) else path
 
 
 def _put_environment(content: dict[str, str]) -> None:
@@ -217,6 +169,8 @@ def _put(path: Path, kind: str, holder: Any, content: Any) -> None:
             set_child(holder, (kind, ""), content)
         case "setting of the process":
             SETTINGS[path[0][1]][1](content)
+        case "defaults":
+            put_defaults(holder, content)
         case "registered":
             put_registered(holder, content)
         case "numba":
@@ -241,3 +195,8 @@ def names_of(kind: str, holder: Any) -> dict[str, Any]:
         and name != "_abc_impl"
         and not (is_enumeration and is_enums(name))
     }
+
+
+def iterator_of(path: Path) -> Path | None:
+    """The path of the outermost iterator that holds a value; None if none does."""
+    return next((path[:depth] for depth, step in enumerate(path) if step[0] == "held"), None)

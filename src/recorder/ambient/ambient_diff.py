@@ -20,9 +20,10 @@ from recorder.ambient.ambient import (
     NUMPY_RANDOM_PATH,
     RANDOM_PATH,
     Ambient,
-    Path,
+    iterator_of,
 )
 from recorder.ambient.leaf_text import NOTHING, difference_of, differing_values, name_of
+from recorder.ambient.replacement.places import Path
 from recorder.ambient.value_kinds import same_leaf
 from recorder.processes.seeds.process_generators import NUMBAS
 from sim.kernel.class_names import module_of
@@ -179,7 +180,7 @@ def _broken_aliases(live: Ambient, copy: Ambient) -> list[Candidate]:
             if path[0][0] != INSTANCE or other.aliases.get(path) == first or path not in other.objects:
                 continue
             base = one.objects.get(first)
-            if (inside := _iterator_of(path)) is not None and inside == _iterator_of(first):
+            if (inside := iterator_of(path)) is not None and inside == iterator_of(first):
                 continue  # What an iterator keeps for itself is reached by no other name.
             if first not in other.objects or type(base).__name__ in NEVER_ALIASES:
                 continue
@@ -200,11 +201,6 @@ def _broken_aliases(live: Ambient, copy: Ambient) -> list[Candidate]:
             further = (name for name in same if one.aliases.get(name) == first)
             candidates.append(Candidate(f"{name_of(first)} and {name_of(path)}", "alias", how, (first, path, *further)))
     return candidates
-
-
-def _iterator_of(path: Path) -> Path | None:
-    """The path of the outermost iterator that holds a value; None if none does."""
-    return next((path[:depth] for depth, step in enumerate(path) if step[0] == "held"), None)
 
 
 def _words_text(ours: Any, theirs: Any) -> str:

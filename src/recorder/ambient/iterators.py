@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import collections
 import itertools
+import operator
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -38,6 +39,7 @@ ITERATOR_TYPES = _PLAIN_TYPES | {
     *(map, filter, itertools.accumulate, itertools.takewhile, itertools.dropwhile, itertools.starmap),
     *(itertools.filterfalse, itertools.compress, type(iter(int, 1))),
 }
+_LIST_ITERATOR: type = type(iter(list[Any]()))
 _HELD_TYPES = {list, tuple, str, bytes, dict, set, frozenset, collections.deque, range, int, float, bool, type(None)}
 _NUMBER_TYPES = {int, float, bool, type(None), range}
 _VALUE_TYPES = {*_NUMBER_TYPES, str, bytes}
@@ -69,7 +71,7 @@ class IteratorParts:
         count = len(self.arguments)
         made = self.make(*held[:count])
         if self.state:
-            # A cycle appends to the list that it is given.
+            # A cycle appends to the list that it is given, or goes through it for ever.
             state = tuple(list(one) if type(one) is list else one for one in held[count:])
             made.__setstate__(state[0] if self.is_single else state)
         return made
@@ -90,10 +92,29 @@ def parts_of(iterator: Any) -> IteratorParts | None:
     except (TypeError, ValueError, RuntimeError):  # RuntimeError: of a dict that has changed since.
         return None
     state = reduced[2] if len(reduced) > 2 else None
+    if type(iterator) is itertools.cycle:
+        return _cycle_parts(arguments[0], reduced[2])
     if state is None:
         return IteratorParts(make, tuple(arguments), (), is_single=True)
     is_single = not isinstance(state, tuple)
     return IteratorParts(make, tuple(arguments), (state,) if is_single else state, is_single)
+
+
+def _cycle_parts(inner: Any, state: tuple[list[Any], bool]) -> IteratorParts:
+    """The parts of a cycle, with a copy of its elements: who changes its own list, moves it or ends it.
+
+    Once it has all elements it goes through its own list, and Python makes an iterator over that; after its last element it
+    begins again, as a cycle does that was built here.
+    """
+    elements, is_full = state
+    own = list(elements)
+    if is_full and type(inner) is _LIST_ITERATOR:
+        reduced: Any = inner.__reduce__()
+        _, (source, *_), *index = reduced
+        if not len(source) or (len(source) == len(own) and all(map(operator.is_, source, own))):
+            inner = iter(own)
+            inner.__setstate__(index[0] if index and len(source) else 0)
+    return IteratorParts(itertools.cycle, (inner,), (own, bool(is_full)), is_single=False)
 
 
 def copy_of(iterator: Any, depth: int = 0) -> Any:

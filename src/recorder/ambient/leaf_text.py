@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from recorder.ambient.ambient import Path
 from recorder.ambient.members import At
+from recorder.ambient.replacement.places import Path
 from recorder.ambient.value_kinds import same_leaf
 
 SHOWN_CHARS_MAX = 40  # Of a value in a sentence.

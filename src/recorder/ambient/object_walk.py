@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from recorder.ambient.ambient import INSTANCE, MAXLEN, OWN, Ambient, DefinedAt, Path, names_of
+from recorder.ambient.ambient import INSTANCE, MAXLEN, OWN, Ambient, DefinedAt, names_of
 from recorder.ambient.c_memory import Memory, memory_text
 from recorder.ambient.caches.cached_results import results_of
 from recorder.ambient.iterators import parts_of, position_of
@@ -28,6 +28,7 @@ from recorder.ambient.leaf_text import name_of
 from recorder.ambient.members import WEAK_KEYS, Members, NamedKeys, SetContent
 from recorder.ambient.process_values import add_process_values
 from recorder.ambient.process_wide import registered_classes
+from recorder.ambient.replacement.places import DEFAULTS, Path, defaults_of, kept_defaults
 from recorder.ambient.roots import Roots, functions_of, is_our_own
 from recorder.ambient.shared_memory import memory_of, shared_memory
 from recorder.ambient.value_kinds import (
@@ -289,13 +290,11 @@ class _Walk:
         for name, cell in zip(code.co_freevars, value.__closure__ or (), strict=True):
             if name != "__class__":
                 self._value((*path, ("closure", name)), cell)
-        names = code.co_varnames[: code.co_argcount]
-        # Paired from the end, as a call does: a decorator may have copied more defaults than its function has arguments.
-        pairs = list(zip(reversed(names), reversed(value.__defaults__ or ()), strict=False))
-        for name, one in reversed(pairs):
+        for name, one in (defaults := defaults_of(value)).items():
             self._value((*path, ("default", name)), one)
-        for name, one in (value.__kwdefaults__ or {}).items():
-            self._value((*path, ("default", name)), one)
+        if defaults:
+            self.ambient.objects.setdefault(path, value)
+            self.ambient.contents[(*path, DEFAULTS)] = ("defaults", kept_defaults(value))
 
     def walk_held(self, path: Path, value: Any) -> None:
         for name in ("func", "args", "keywords") if kind_of(type(value)) == "partial" else ("__self__", "__func__"):

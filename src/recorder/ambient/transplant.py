@@ -10,14 +10,13 @@ import functools
 import weakref
 from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from types import MethodType
 from typing import Any
 
 import attrs
 import numpy as np
 
-from recorder.ambient.ambient import ABSENT, INSTANCE, MAXLEN, OWN, Ambient, Path, set_child
+from recorder.ambient.ambient import INSTANCE, MAXLEN, OWN, Ambient
 from recorder.ambient.ambient_diff import Candidate, find_candidates
 from recorder.ambient.caches.cached_results import (
     NOT_COPIED,
@@ -27,6 +26,8 @@ from recorder.ambient.caches.cached_results import (
     with_counterparts,
 )
 from recorder.ambient.members import WEAK_KEYS
+from recorder.ambient.replacement.places import ABSENT, Path, set_child
+from recorder.ambient.replacement.replaced import REMADE, Replacements
 from recorder.ambient.roots import CACHE_TYPE
 from recorder.ambient.value_kinds import CONTAINERS, is_plain, kind_of, own_attributes, put_attributes, put_content
 from sim.kernel.state import State
@@ -35,9 +36,6 @@ _IN_PLACE = {
     *("dict", "list", "set", "deque", "bytearray", "array", "generator", "bit generator", "random", "object"),
     *("weak set", "weak dict", WEAK_KEYS),
 }
-
-
-_REMADE = {"method", "partial", "tuple"}
 
 
 def give_values(live: Ambient, copy: Ambient, copy_state: State, candidates: Sequence[Candidate]) -> None:
@@ -83,24 +81,6 @@ def _holder_of(path: Path) -> Path:
     return path[:-1] if path[-1] == MAXLEN else path
 
 
-def _remade_with(holder: Any, name: Any, value: Any) -> Any:
-    """A method, a partial or a tuple like another one, with another value under one of its names; None if not known how."""
-    kind = type(holder)
-    if kind is MethodType:
-        return MethodType(value, holder.__self__) if name == "__func__" else MethodType(holder.__func__, value)
-    if kind is functools.partial:
-        parts = {"func": holder.func, "args": holder.args, "keywords": holder.keywords, name: value}
-        return functools.partial(parts["func"], *parts["args"], **parts["keywords"])
-    if kind_of(kind) != "tuple":
-        return None
-    items = list(tuple.__iter__(holder))
-    items[name] = value
-    try:
-        return tuple.__new__(kind, items)
-    except TypeError:  # One of C code, such as the times of a file.
-        return None
-
-
 class Transplant:
     """From one ambient of the live run to one of a copy."""
 
@@ -109,7 +89,7 @@ class Transplant:
         self._copy = copy
         self._state = copy_state
         self._made: dict[Path, Any] = {}
-        self._put_in: dict[Path, Any] = {}  # In place of the copy's objects at these paths.
+        self._put_in = Replacements(copy.objects, copy.aliases)
         self._paths = {id(one): path for path, one in live.objects.items()}
 
     def give(self, path: Path) -> None:
@@ -125,10 +105,9 @@ class Transplant:
         if target is not None and type(target) is type(original) and self._fill(path, target):
             return
         holder = copy.objects.get(path[:-1])
-        if step[0] == "item" and not (
-            isinstance(holder, list | deque) or (isinstance(holder, dict) and step[1] in holder)
-        ):
-            self.give(path[:-1])  # One item of a tuple or a set cannot be replaced.
+        is_one_item = isinstance(holder, list | deque) or (isinstance(holder, dict) and step[1] in holder)
+        if (step[0] == "item" and not is_one_item) or (holder is not None and kind_of(type(holder)) in REMADE):
+            self.give(path[:-1])  # One item of a tuple or a set cannot be replaced, nor an argument of a partial.
         elif holder is not None:
             set_child(holder, step, self._value(path) if self._has(path) else ABSENT)
 
@@ -138,25 +117,7 @@ class Transplant:
         made = None if cache is None else self._cache(path, cache)
         if made is None:
             return
-        self._put_under_all_names(path, made)
-
-    def _put_under_all_names(self, path: Path, value: Any) -> None:
-        """Put a value in place of one of the copy's objects. What cannot be changed, such as a tuple, is replaced too.
-
-        What holds it under a name that cannot be set, such as one of a C object, keeps the copy's own.
-        """
-        self._put_in[path] = value
-        for name in (path, *(other for other, first in self._copy.aliases.items() if first == path)):
-            place, step = name[:-1], name[-1]
-            holder = self._put_in.get(place, self._copy.objects.get(place))
-            if holder is None:
-                continue
-            if kind_of(type(holder)) in _REMADE:
-                if (remade := _remade_with(holder, step[1], value)) is not None:
-                    self._put_under_all_names(place, remade)
-                continue
-            with suppress(AttributeError, TypeError):
-                set_child(holder, step, value)
+        self._put_in.put(path, made)
 
     def _cache(self, path: Path, cache: Any) -> Any:
         """A new cache like the copy's with the live run's results, as far as the copy has their objects; None if not known."""

@@ -1,5 +1,6 @@
-"""Iterators and generators that a restore begins again; the last three classes are sound."""
+"""Iterators and generators that a restore begins again; CountedCycle, ConstantGenerator and the Unread ones are sound."""
 
+import functools
 import itertools
 import json
 
@@ -141,3 +142,35 @@ class UnreadIterator(RestartedIterator):
     def step(self, inputs):
         next(self.deck)
         self.add(self.tick)
+
+
+def _signs():
+    signs = itertools.cycle("|/-")
+    return lambda: next(signs)
+
+
+spin = _signs()
+KEPT = (itertools.cycle([2, 7, 1]), 3)
+draw = functools.partial(next, itertools.cycle([4, 9, 6, 5]))
+
+
+class UnreadSpinner(_Turns):
+    """A spinner turns, as one of a terminal: no step uses its sign."""
+
+    def step(self, inputs):
+        spin()
+        self.add(self.tick)
+
+
+class CycleInTuple(_Turns):
+    """A cycle in a tuple of the module."""
+
+    def step(self, inputs):
+        self.add(next(KEPT[0]))  # HERE: CycleInTuple
+
+
+class CycleInPartial(_Turns):
+    """A cycle in a function that is called."""
+
+    def step(self, inputs):
+        self.add(draw())  # HERE: CycleInPartial

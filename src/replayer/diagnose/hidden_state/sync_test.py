@@ -168,10 +168,7 @@ class _Run:
             raise UnfitSimulationError(str(error)) from error
         types = take_ambient(self._roots, self._live).types
         self._roots.add_types(types)
-        for path, content in (surroundings := take_ambient(self._roots, None)).contents.items():
-            if path not in before.contents:  # Modules that are reached through instances only.
-                before.contents[path] = content
-                before.objects[path] = surroundings.objects.get(path)
+        before.add_contents(surroundings := take_ambient(self._roots, None))
         self._sources = OutsideSources(self._roots)
         self._trials = Trials(factory, self._roots, before)
         self._trials.is_watching = is_watching

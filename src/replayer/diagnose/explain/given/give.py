@@ -52,9 +52,7 @@ def give_from_the_other(
     before = take_ambient(roots, None)
     first = prepare(starts[0])
     roots.add_types(take_ambient(roots, first).types)
-    for path, content in (surroundings := take_ambient(roots, None)).contents.items():
-        if path not in before.contents:  # Modules that are reached through instances only.
-            before.contents[path], before.objects[path] = content, surroundings.objects.get(path)
+    before.add_contents(take_ambient(roots, None))
     live = take_ambient(roots, first)
     wanted, emptied = _end(first, inputs), _without_caches(first, inputs, roots)
     before.put_back()

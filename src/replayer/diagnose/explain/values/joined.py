@@ -6,9 +6,9 @@ import copy
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from recorder.ambient.ambient import set_child
 from recorder.ambient.leaf_text import name_of
 from recorder.ambient.object_walk import take_instance
+from recorder.ambient.replacement.places import set_child
 from sim.kernel.simulation import Simulation
 
 Names = tuple[str, str]

@@ -10,9 +10,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from recorder.ambient.ambient import set_child
 from recorder.ambient.leaf_text import name_of
 from recorder.ambient.object_walk import take_instance
+from recorder.ambient.replacement.places import set_child
 from sim.kernel.simulation import Simulation
 
 # Among the settings of a trace, though they are the simulation's.
