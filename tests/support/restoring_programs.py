@@ -47,11 +47,12 @@ DEFECTS = [
     Defect("module_memos:MemoOfModule", "module memo_store: COSTS", "module global", True, "memo_store.COSTS"),
     Defect("module_memos:CacheOfModule", "module memo_store: path_cost", "cache", True, "memo_store.path_cost"),
     Defect("module_memos:CacheOfMethod", "CacheOfMethod.way", "cache", True, "CacheOfMethod.way"),
-    Defect("module_memos:MemoById", "module memo_store: BY_ID", "module global", False, "memo_store.BY_ID"),
+    Defect("module_memos:MemoById", "module memo_store: BY_ID", "module global", True, "memo_store.BY_ID"),
     Defect("weak_members:WeakValuesOrder", "WeakValuesOrder.by_name", "order of a WeakValueDictionary", True, "self.by_name"),
     Defect("weak_members:LostMember", "LostMember.favourite", "weak reference", True, "self.favourite"),
 ]  # fmt: skip
 OTHER_DEFECTS = [
+    Defect("module_memos:MemoByUnit", "module memo_store: BY_UNIT", "module global", True, ""),
     Defect("iterator_positions:CycleInTuple", "module iterator_positions: KEPT", "module global", True, ""),
     Defect("iterator_positions:CycleInPartial", "module iterator_positions: draw", "module global", True, ""),
     Defect("set_orders:RebuiltSet", "RebuiltSet.cells", "order of a set", True, ""),  # explain names no set: its order.

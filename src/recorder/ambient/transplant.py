@@ -7,6 +7,7 @@ own objects: references to these stay valid. Objects that the copy lacks are cre
 from __future__ import annotations
 
 import functools
+import operator
 import weakref
 from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence
@@ -17,7 +18,7 @@ import attrs
 import numpy as np
 
 from recorder.ambient.ambient import INSTANCE, MAXLEN, OWN, Ambient
-from recorder.ambient.ambient_diff import Candidate, find_candidates
+from recorder.ambient.ambient_diff import NEVER_ALIASES, Candidate, find_candidates
 from recorder.ambient.caches.cached_results import (
     NOT_COPIED,
     NoCounterpartError,
@@ -26,6 +27,7 @@ from recorder.ambient.caches.cached_results import (
     with_counterparts,
 )
 from recorder.ambient.members import WEAK_KEYS
+from recorder.ambient.replacement.instance_keys import InstanceKeys
 from recorder.ambient.replacement.places import ABSENT, Path, set_child
 from recorder.ambient.replacement.replaced import REMADE, Replacements
 from recorder.ambient.roots import CACHE_TYPE
@@ -72,7 +74,34 @@ def not_taken(live: Ambient, copy: Ambient, candidates: Iterable[Candidate]) -> 
     return frozenset(
         one.name
         for one in candidates
-        if one.name in names or (one.kind != "alias" and not differing.isdisjoint(map(_holder_of, one.paths)))
+        if one.name in names
+        or (
+            one.kind != "alias"
+            and (not differing.isdisjoint(map(_holder_of, one.paths)) or _holds_of_instance(live, copy, one))
+        )
+    )
+
+
+def _holds_of_instance(live: Ambient, copy: Ambient, candidate: Candidate) -> bool:
+    """Return True if a value outside the instances holds objects of the live run's, in place of the copy's own.
+
+    As keys or by their addresses, as members or as items: what looks equal then is not the same for a step.
+    """
+    places = {path for path in map(_holder_of, candidate.paths) if path[0][0] != INSTANCE}
+    if not places:
+        return False
+
+    def is_inside(path: Path) -> bool:
+        return any(path[:depth] in places for depth in range(1, len(path) + 1))
+
+    keys = InstanceKeys({id(one): path for path, one in live.objects.items()}, copy.objects, INSTANCE)
+    for path, (kind, content) in live.contents.items():
+        if kind == "dict" and path[0][0] != INSTANCE and is_inside(path) and keys.has_strange(content):
+            return True
+    return any(
+        path[0][0] == INSTANCE and is_inside(first) and copy.aliases.get(path) != first
+        for path, first in live.aliases.items()
+        if type(live.objects.get(first)).__name__ not in NEVER_ALIASES
     )
 
 
@@ -91,6 +120,7 @@ class Transplant:
         self._made: dict[Path, Any] = {}
         self._put_in = Replacements(copy.objects, copy.aliases)
         self._paths = {id(one): path for path, one in live.objects.items()}
+        self._keys = InstanceKeys(self._paths, copy.objects, INSTANCE)
 
     def give(self, path: Path) -> None:
         """Give the copy the live run's value at path."""
@@ -152,6 +182,10 @@ class Transplant:
                         holder[key] = one
             elif kind in ("weak set", "weak dict"):
                 put_content(kind, holder, self._own_members(path, kind, content))
+            elif kind == "dict":
+                translated = self._keys.translated(content)
+                if any(map(operator.is_not, content, translated)):
+                    put_content(kind, holder, translated)
 
     def _own_members(self, path: Path, kind: str, content: list[Any]) -> list[Any]:
         """The copy's objects at the paths of the members; a reference to one that it does not have."""

@@ -4,6 +4,7 @@ import functools
 
 COSTS = {}
 BY_ID = {}
+BY_UNIT = {}
 
 
 def cost(kind, tick):
@@ -16,6 +17,11 @@ def cost(kind, tick):
 def number_of(thing, tick):
     """A number for an object, by its address: that of the tick when it was first asked for."""
     return BY_ID.setdefault(id(thing), tick)  # HERE: MemoById
+
+
+def first_seen(thing, tick):
+    """The tick when an object was first asked for."""
+    return BY_UNIT.setdefault(thing, tick)  # HERE: MemoByUnit
 
 
 class Terrain:

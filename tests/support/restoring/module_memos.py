@@ -17,6 +17,13 @@ class _March:
         self.tick, self.total = json.loads(saved)
 
 
+class Unit:
+    """One that marches."""
+
+    def __init__(self, place):
+        self.place = place
+
+
 class MemoOfModule(_March):
     """A dict in a helper module keeps what was first computed."""
 
@@ -39,11 +46,19 @@ class MemoById(_March):
 
     def __init__(self):
         super().__init__()
-        self.units = [object() for _ in range(3)]
+        self.units = [Unit(place) for place in range(3)]
 
     def step(self, inputs):
         self.tick += 1
         self.total += memo_store.number_of(self.units[self.tick % 3], self.tick)
+
+
+class MemoByUnit(MemoById):
+    """A memo with objects as keys."""
+
+    def step(self, inputs):
+        self.tick += 1
+        self.total += memo_store.first_seen(self.units[self.tick % 3], self.tick)
 
 
 class CacheOfMethod(_March):
