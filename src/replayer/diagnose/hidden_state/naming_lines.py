@@ -56,7 +56,8 @@ def lines_naming(name: str, lines: Iterable[Line]) -> tuple[str, ...]:
         return _shown(
             lines, lambda file, number: _has(pattern, file, number) or number in _drawing(file, _MODULES[name])
         )
-    words = [re.sub(r"\[.*", "", part.split("(")[0]).strip() for part in name.split(" and ")]
+    # What a generator expression goes through is called .0 by Python, and by no line: the name of the expression counts.
+    words = [re.sub(r"\[.*|: \.\d+$", "", part.split("(")[0]).strip() for part in name.split(" and ")]
     last = [identifiers[-1] for word in words if (identifiers := re.findall(r"\w+", word))]
     named = re.compile(rf"\b({'|'.join(map(re.escape, last))})\b")
     return _shown(lines, functools.partial(_has, named)) if last else ()

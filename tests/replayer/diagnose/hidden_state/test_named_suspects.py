@@ -145,3 +145,11 @@ def test_lines_that_draw_by_names_that_the_file_imports_are_named(tmp_path: Path
     lines = [(str(file), number) for number in range(1, 11)]
     assert lines_naming("random", lines) == ("deal.py:4", "deal.py:6", "deal.py:8")
     assert lines_naming("np.random", lines) == ("deal.py:9",)
+
+
+def test_a_generator_expression_is_named_by_its_own_name(tmp_path: Path) -> None:
+    """Not by .0, as Python calls what it goes through: other lines have a 0."""
+    game = tmp_path / "game.py"
+    game.write_text("total = 0\nname = next(names)\n")
+    lines = [(str(game), 1), (str(game), 2)]
+    assert lines_naming("module registry: names: .0", lines) == ("game.py:2",)
