@@ -17,7 +17,7 @@ import numpy as np
 from recorder.ambient.iterators import IteratorParts
 from recorder.ambient.process_wide import SETTINGS, put_registered
 from recorder.ambient.replacement.iterator_places import IteratorPlaces
-from recorder.ambient.replacement.places import ABSENT, DEFAULTS, Path, put_defaults, set_child
+from recorder.ambient.replacement.named_values import ABSENT, DEFAULTS, Path, put_defaults, set_child
 from recorder.ambient.replacement.replaced import Replacements
 from recorder.ambient.value_kinds import put_content
 from recorder.processes.seeds.process_generators import numba_states, set_generator_states

@@ -23,7 +23,7 @@ from recorder.ambient.ambient import (
     iterator_of,
 )
 from recorder.ambient.leaf_text import NOTHING, difference_of, differing_values, name_of
-from recorder.ambient.replacement.places import Path
+from recorder.ambient.replacement.named_values import Path
 from recorder.ambient.value_kinds import same_leaf
 from recorder.processes.seeds.process_generators import NUMBAS
 from sim.kernel.class_names import module_of

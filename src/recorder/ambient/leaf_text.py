@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from recorder.ambient.members import At
-from recorder.ambient.replacement.places import Path
+from recorder.ambient.replacement.named_values import Path
 from recorder.ambient.value_kinds import same_leaf
 
 SHOWN_CHARS_MAX = 40  # Of a value in a sentence.

@@ -28,7 +28,7 @@ from recorder.ambient.leaf_text import name_of
 from recorder.ambient.members import WEAK_KEYS, Members, NamedKeys, SetContent
 from recorder.ambient.process_values import add_process_values
 from recorder.ambient.process_wide import registered_classes
-from recorder.ambient.replacement.places import DEFAULTS, Path, defaults_of, kept_defaults
+from recorder.ambient.replacement.named_values import DEFAULTS, Path, defaults_of, kept_defaults
 from recorder.ambient.roots import Roots, functions_of, is_our_own
 from recorder.ambient.shared_memory import memory_of, shared_memory
 from recorder.ambient.value_kinds import (

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from recorder.ambient.replacement.places import Path
+from recorder.ambient.replacement.named_values import Path
 
 
 def memory_of(array: np.ndarray[Any, Any]) -> tuple[int, int]:

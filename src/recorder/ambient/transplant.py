@@ -28,7 +28,7 @@ from recorder.ambient.caches.cached_results import (
 )
 from recorder.ambient.members import WEAK_KEYS
 from recorder.ambient.replacement.instance_keys import InstanceKeys
-from recorder.ambient.replacement.places import ABSENT, Path, set_child
+from recorder.ambient.replacement.named_values import ABSENT, Path, set_child
 from recorder.ambient.replacement.replaced import REMADE, Replacements
 from recorder.ambient.roots import CACHE_TYPE
 from recorder.ambient.value_kinds import CONTAINERS, is_plain, kind_of, own_attributes, put_attributes, put_content

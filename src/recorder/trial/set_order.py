@@ -18,7 +18,7 @@ import attrs
 from recorder.ambient.ambient import INSTANCE, Ambient
 from recorder.ambient.leaf_text import name_of
 from recorder.ambient.object_walk import take_instance
-from recorder.ambient.replacement.places import Path
+from recorder.ambient.replacement.named_values import Path
 from recorder.ambient.roots import is_our_own
 from recorder.ambient.value_kinds import kind_of
 from recorder.processes.isolated_fork import Send, run_isolated

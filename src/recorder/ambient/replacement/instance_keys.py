@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from recorder.ambient.replacement.places import Path
+from recorder.ambient.replacement.named_values import Path
 from recorder.ambient.value_kinds import is_plain, kind_of
 
 

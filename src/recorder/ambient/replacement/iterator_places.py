@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from recorder.ambient.iterators import IteratorParts, position_of
-from recorder.ambient.replacement.places import Path
+from recorder.ambient.replacement.named_values import Path
 from recorder.ambient.replacement.replaced import Replacements
 
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 from types import MethodType
 from typing import Any
 
-from recorder.ambient.replacement.places import Path, child_of, set_child
+from recorder.ambient.replacement.named_values import Path, child_of, set_child
 from recorder.ambient.value_kinds import kind_of
 
 REMADE = {"method", "partial", "tuple"}  # The kinds of holders that are not changed, but made again.

@@ -8,7 +8,7 @@ from typing import Any
 
 from recorder.ambient.leaf_text import name_of
 from recorder.ambient.object_walk import take_instance
-from recorder.ambient.replacement.places import set_child
+from recorder.ambient.replacement.named_values import set_child
 from sim.kernel.simulation import Simulation
 
 Names = tuple[str, str]

@@ -12,7 +12,7 @@ import numpy as np
 
 from recorder.ambient.leaf_text import name_of
 from recorder.ambient.object_walk import take_instance
-from recorder.ambient.replacement.places import set_child
+from recorder.ambient.replacement.named_values import set_child
 from sim.kernel.simulation import Simulation
 
 # Among the settings of a trace, though they are the simulation's.

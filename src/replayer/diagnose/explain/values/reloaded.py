@@ -11,7 +11,7 @@ import attrs
 
 from recorder.ambient.leaf_text import name_of
 from recorder.ambient.object_walk import take_instance
-from recorder.ambient.replacement.places import set_child
+from recorder.ambient.replacement.named_values import set_child
 from recorder.processes.fork_call import in_a_copy
 from replayer.desync.ulps import compare_elements
 from replayer.diagnose.explain.cause import SourceLocation
