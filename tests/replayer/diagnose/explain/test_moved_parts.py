@@ -149,7 +149,7 @@ def test_a_table_is_tested_behind_a_rewritten_function_without_effect(capsys: py
         "loom": f"from yarns import YARNS{BEAT_REWRITTEN}{BESIDE}",
     }
     found = explained(capsys, old, new)
-    assert found["functions"] == {"names": ["YARNS"], "removed": [], "has_effect": True}
+    assert found["functions"] == {"names": ["YARNS"], "removed": [], "has_effect": True, "brought": []}
     assert texts(found["cause"]) == (TABLE.strip(), '"wool": 4,')
     assert found["cause"]["read_at"]["text"].startswith("self.cloth += beat(")
     assert run(replayer.commands.main.main, "explain run.tape --sim loom:Loom --code old --tick 3") == 1
@@ -175,7 +175,7 @@ def test_a_value_without_an_effect_is_not_called_the_cause(capsys: pytest.Captur
     loom = LOOM.format(weave="self.cloth += YARNS['wool'] + min(TOP, 1)")
     new = (ENTRIES + "TOP = 7\n").replace('"wool", 2', '"wool", 4')
     found = explained(capsys, {"loom": f"{ENTRIES}TOP = 5\n{loom}"}, {"loom": new + loom})
-    assert found["functions"] == {"names": [], "removed": [], "has_effect": False}
+    assert found["functions"] == {"names": [], "removed": [], "has_effect": False, "brought": []}
     assert run(replayer.commands.main.main, "explain run.tape --sim loom:Loom --code old --tick 3") == 1
     printed = capsys.readouterr().out
     assert "the cause is not known: the value as A has it, put into B alone, has no effect" in printed
