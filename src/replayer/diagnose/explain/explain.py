@@ -26,6 +26,7 @@ from replayer.diagnose.explain.answer.known_differences import with_known_differ
 from replayer.diagnose.explain.answer.split_objects import with_joined
 from replayer.diagnose.explain.explained_pair import explained_pair
 from replayer.diagnose.explain.given.given_cause import with_given
+from replayer.diagnose.explain.given.left_out import left_out_notes
 from replayer.diagnose.explain.outside.deciding_variables import with_deciding_variables
 from replayer.diagnose.explain.outside.further_variants import try_further
 from replayer.diagnose.explain.outside.kinds_tested import KindsTested
@@ -104,6 +105,7 @@ def explain_tape(
         reads, notes = reads_of(traced_present(explanation.variants)), list(explanation.notes)
         if any(map(starts_thread, reads)) and OTHER_THREADS not in notes:
             notes.append(OTHER_THREADS)
+        notes += left_out_notes(tape.meta, explanation.given)
         at = noted_at(tape, explanation.tick or tape.last_tick)
         compared = with_later_changes(compare_reads(at.note, reads, at), tape.meta.get("created"))
         explanation = attrs.evolve(

@@ -53,6 +53,23 @@ class Nested:
 
     def advance(self):
         self.units["new"] = Slotted()
+
+
+class Survey:
+    def __init__(self):
+        self.notes = {}
+
+
+class Mine:
+    """What it has seen is in an object that the user leaves out."""
+
+    def __init__(self):
+        self.ore = 0
+        self.survey, self.sur = Survey(), 0
+
+    def advance(self):
+        self.survey.notes[len(self.survey.notes)] = self.ore
+        self.ore += len(self.survey.notes)
 '''
 
 
@@ -106,3 +123,20 @@ def test_values_that_differ_are_shown_by_paths(capsys: Any) -> None:
     lines = capsys.readouterr().out.splitlines()
     assert lines[1:4] == ["  total: A 55, B 45", "  recruits[10].number: A 10, B 0", ""]
     assert not [line for line in lines if "graph." in line]
+
+
+def test_what_the_user_left_out_is_named_where_it_is_the_cause(capsys: pytest.CaptureFixture[str]) -> None:
+    """Beside the value that was proved; a name that only begins alike is another one."""
+    game: Any = importlib.import_module("plain_games").Mine()
+    ignored = ["Mine.survey", "Mine.sur"]
+    options: Any = {"step": "advance", "quiet": True, "trial_ms": 0, "keyframe_interval_ticks": 10, "ignore": ignored}
+    with recorder.record(game, "mine.tape", **options) as recorded:
+        for _ in range(20):
+            recorded.advance()
+    capsys.readouterr()
+    assert run(replayer.commands.main.main, "explain mine.tape --sim plain_games:Mine") == 1
+    out = capsys.readouterr().out
+    assert "Mine.survey.notes (attribute)" in out
+    text = "note: Mine.survey was left out when this was recorded (ignore=['Mine.survey']), so no keyframe has what it holds"
+    assert text in out
+    assert out.count("was left out when this was recorded") == 1
