@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
-import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -177,7 +177,7 @@ def sum_of_threads(lock: Any) -> int:
         for _ in range(200):
             with lock:
                 seen = total[0]
-                time.sleep(0)
+                os.sched_yield()
                 total[0] = seen + number
 
     threads = [threading.Thread(target=work, args=(number,)) for number in (1, 100)]

@@ -79,7 +79,8 @@ class Careless:  # Each thread may write over what another one has added meanwhi
 
     def add(self, number):
         seen = self.sum
-        time.sleep(0.0001 if self.always else 0)
+        for _ in range(40 if self.always else 1):
+            os.sched_yield()
         self.sum = seen + number
 
     def work(self, number):
