@@ -87,6 +87,7 @@ class _Tried:
     kind: str = ""
     different: RunDifference | None = None
     orders: SetOrders = attrs.field(factory=SetOrders)
+    knows_orders: bool = False
     lost: LostValue | None = None
     outside: tuple[str, ...] = ()
     reads: NotedReads | None = None
@@ -168,6 +169,7 @@ def try_simulation(
         run=next((one.run for one in tried if one.run is not None), None),
         outside=tuple(name for one in tried for name in one.outside),
         orders=tuple(text for one in tried for text in one.orders.texts),
+        knows_orders=any(one.knows_orders for one in tried),
         reads=next((one.reads for one in tried if one.reads is not None), None),
         unstable=tuple(dict.fromkeys(path for run in runs for path in sorted(run.unstable))),
         inputs=frozenset(inputs for run in runs for inputs in run.inputs),
@@ -318,8 +320,9 @@ def _try_other_ways(subject: _Subject, run: Trajectory, send: Send) -> _Tried | 
     if orders is not None and orders.used:
         return _Tried(None, 0, ORDER, orders=orders)
     # What a save of the user's own keeps of an order is not known here.
-    if orders is not None and is_our_own(type(inner_of(subject.simulation))):
-        send(_Tried(orders=orders))
+    if orders is not None:
+        is_own = is_our_own(type(inner_of(subject.simulation)))
+        send(_Tried(orders=orders if is_own else SetOrders(), knows_orders=True))
     ways: list[tuple[str, Callable[[Send], None]]] = []
     if isinstance(subject.simulation, ArenaOfSaved) and level_of(subject.simulation) is Level.EXACT:
         ways.append((SAVED, partial(_unsaved, subject, run)))

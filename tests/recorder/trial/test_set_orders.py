@@ -76,8 +76,11 @@ class Harbour:
         self.total += sum(boat.place for boat in self.moored) + len(self.names) + (self.boats[2] in self.crew)
 
 
-def test_an_order_that_is_not_saved_is_told_and_is_no_reason_for_a_warning(tmp_path: Path, capsys: Any) -> None:
+def test_an_order_that_is_not_saved_is_told_and_is_no_reason_for_a_warning(
+    tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Nothing is then said to be complete. The order of a set of numbers is saved."""
+    monkeypatch.setattr("recorder.trial.trial.OVERTIME_S", 20.0)  # On a busy machine, too.
     report = tried(Harbour())
     assert not report.findings
     objects = "(a set of objects that hash by their memory addresses: Creature)"
@@ -90,6 +93,19 @@ def test_an_order_that_is_not_saved_is_told_and_is_no_reason_for_a_warning(tmp_p
     printed = capsys.readouterr().err
     assert "exact: Harbour captured; no attribute is left out" in printed
     assert all(f"; {text}" in printed for text in report.orders)
+
+
+def test_without_time_to_look_for_sets_nothing_is_said_to_be_complete(
+    tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def late(*_: Any) -> None:
+        raise TimeoutError
+
+    monkeypatch.setattr("recorder.trial.trial.find_set_orders", late)
+    report = tried(Harbour())
+    assert (report.orders, report.knows_orders) == ((), False)
+    record(Harbour(), tmp_path / "harbour.tape", step="step").close()
+    assert "exact: Harbour captured; no attribute is left out" in capsys.readouterr().err
 
 
 class KeepsOrder:

@@ -275,3 +275,21 @@ def test_a_note_of_an_earlier_version_leaves_them_out(load: Loading, tmp_path: P
         assert found is not None
         at = f"{NAME}.py:{line('class Guest', edited)}"
         assert f"or new: what a decorator or a base generates for Guest ({at});" in found.found
+
+
+@pytest.mark.parametrize("other", ["copied_ferry", "old_fleet.ferry"])
+def test_a_copy_under_another_name_is_the_same_code(
+    load: Loading, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, other: str
+) -> None:
+    """Of a module, or of one in a package."""
+    note = note_of(load())
+    path = tmp_path.joinpath(*other.split(".")).with_suffix(".py")
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(FERRY)
+    importlib.invalidate_caches()
+    copied = importlib.import_module(other)
+    for name in (other, other.partition(".")[0]):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.setitem(sys.modules, other, copied)
+    found = compared(note, copied)
+    assert (found.different, found.gone, found.gone_statements) == ([], 0, 0)

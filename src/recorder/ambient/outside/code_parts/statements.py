@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import enum
 import functools
+import re
 import types
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -68,6 +69,19 @@ class CodeStatement:
 
 def statements_of(places: Iterable[Place], named: set[str]) -> Iterator[CodeStatement]:
     """The statements at the places. named: what functions read; of other names that stand for something, none is of effect."""
+    for one in _all_statements(places, named):
+        yield attrs.evolve(one, text=_without_home(one.text, importable_module(one.place.module)))
+
+
+def _without_home(text: str, module: str) -> str:
+    """A text without the name of its own module, or of the package of that: a copy of the code may have another one."""
+    outer = module.partition(".")[0]
+    for name, short in ((module, "."), (outer, "..")):
+        text = re.sub(rf"(?<![\w.]){re.escape(name)}\.", short, text)
+    return text
+
+
+def _all_statements(places: Iterable[Place], named: set[str]) -> Iterator[CodeStatement]:
     for place in places:
         value = place.value()
         if is_defined_here(value, place.module, place.name):
