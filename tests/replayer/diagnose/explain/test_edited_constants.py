@@ -93,7 +93,7 @@ def test_a_value_that_another_module_gives(
     assert (cause["kind"], cause["line"]) == ("edited" if edit else "version", line)
     assert text in cause["text"]
     assert run(replayer.commands.main.main, "explain run.tape --sim toll_bridge:Bridge --code other --tick 3") == 1
-    assert "hidden state" not in (printed := capsys.readouterr().out)
+    assert "reads hidden state" not in (printed := capsys.readouterr().out)
     assert ("the step reads it first in" in printed) == (edit is not None)
 
 
