@@ -13,6 +13,7 @@ import numpy as np
 
 from recorder.ambient.outside.code_text import is_constant, value_text
 from recorder.ambient.roots import content_of, is_users, kept_by_decorator
+from sim.replaced_code import own_code
 
 _VISITED_MAX = 2000  # Values behind one name: what a decorator keeps is few, but may lead to a cache of results.
 _PARTIAL = (functools.partial, functools.partialmethod)
@@ -188,7 +189,7 @@ def is_left_out(value: Any) -> bool:
 
 def names_in_code(functions: Iterable[types.FunctionType]) -> set[str]:
     """All names that the code of functions reads, of those in it as well."""
-    return {name for one in functions for code in _codes(one.__code__) for name in (*code.co_names, *code.co_freevars)}
+    return {name for one in functions for code in _codes(own_code(one)) for name in (*code.co_names, *code.co_freevars)}
 
 
 def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
