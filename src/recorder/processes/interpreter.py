@@ -17,7 +17,7 @@ from typing import BinaryIO
 
 import attrs
 
-from recorder.processes.lifetimes.descendants import descendants_of, kill
+from recorder.processes.lifetimes.descendants import kill_with_descendants
 from recorder.processes.lifetimes.parent_death import end_with_parent
 
 _LOOK_S = 0.5  # So often it is asked whether a process has ended whose pipes are still open.
@@ -148,9 +148,7 @@ def end_all(processes: Iterable[PythonProcess], patience_s: float = 0.0) -> None
         try:
             process.wait(max(0.0, deadline_s - time.monotonic()))
         except subprocess.TimeoutExpired:
-            started = descendants_of(process.pid)
-            process.kill()
-            kill(started)
+            kill_with_descendants(process)
             process.wait()
 
 

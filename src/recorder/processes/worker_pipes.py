@@ -26,7 +26,7 @@ from typing import Any, Generic, Self
 import attrs
 
 from recorder.processes.deferred_interrupts import interrupts_held_back
-from recorder.processes.lifetimes.descendants import descendants_of, kill
+from recorder.processes.lifetimes.descendants import kill_with_descendants
 from recorder.processes.lifetimes.parent_death import end_with_parent
 from recorder.processes.lifetimes.stuck_workers import Activity, WorkerStuckError
 from recorder.processes.pool import Item, OnProgress, Outcome, Result, Work, WorkerDiedError
@@ -137,7 +137,7 @@ class PipedSubmission(ABC, Generic[Item, Result]):
             if worker.activity.idle_s((index, progress)) < self._patience_s:
                 continue
             with interrupts_held_back():
-                _kill(worker)
+                kill_with_descendants(worker.process)
                 join_worker(self._workers, worker)
                 reached = None if progress == NO_PROGRESS else progress
                 self._arrived.append(
@@ -161,7 +161,7 @@ class PipedSubmission(ABC, Generic[Item, Result]):
                 if isinstance(
                     end, OSError
                 ):  # It died while it sent. If it did not, its further messages are unreadable.
-                    _kill(worker)
+                    kill_with_descendants(worker.process)
                 self._arrived.append(
                     Outcome(index, error=WorkerDiedError(self._name(item), join_worker(self._workers, worker)))
                 )
@@ -193,16 +193,9 @@ def join_worker(workers: dict[Connection, Worker], worker: Worker) -> int | None
     return exit_code
 
 
-def _kill(worker: Worker) -> None:
-    """Kill a worker and what it has started."""
-    started = descendants_of(worker.process.pid or 0)
-    worker.process.kill()
-    kill(started)
-
-
 def _kill_all(workers: dict[Connection, Worker]) -> None:
     for worker in workers.values():
-        _kill(worker)
+        kill_with_descendants(worker.process)
     for worker in list(workers.values()):
         join_worker(workers, worker)
 

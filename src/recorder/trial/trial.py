@@ -319,8 +319,8 @@ def _try_other_ways(subject: _Subject, run: Trajectory, send: Send) -> _Tried | 
     orders = _first(run_isolated(partial(_ordered, subject, run, _middle(run)), subject.left_s()))
     if orders is not None and orders.used:
         return _Tried(None, 0, ORDER, orders=orders)
-    # What a save of the user's own keeps of an order is not known here.
     if orders is not None:
+        # What a save of the user's own keeps of an order is not known here.
         is_own = is_our_own(type(inner_of(subject.simulation)))
         send(_Tried(orders=orders if is_own else SetOrders(), knows_orders=True))
     ways: list[tuple[str, Callable[[Send], None]]] = []

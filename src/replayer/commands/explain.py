@@ -38,7 +38,7 @@ from replayer.diagnose.explain.trace_step import NOT_REPEATABLE
 from replayer.diagnose.explain.values.process_settings import DifferingSetting
 from replayer.diagnose.explain.variants import VariantOutcome
 from replayer.diagnose.investigation.investigate import investigate
-from replayer.report.before_step import before_step_lines, refuted_text
+from replayer.report.before_step import NOT_KNOWN, before_step_lines, refuted_text
 from replayer.report.cause_text import after_it, at_this_line, cause_text, where_from
 from replayer.report.outside_lines import (
     dependence_lines,
@@ -221,7 +221,6 @@ def _same_text(explanation: Explanation) -> str:
     return "all variants raise the same error, and the recording has a state"
 
 
-_NOT_KNOWN = "; the cause is not known: "
 _NOT_THEMSELVES = {"line", "branch", "operation", "unseen"}  # Kinds of causes that a setting can stand behind.
 _NO_CAUSE = (
     "the cause is not known: no traced line gives different values before the state differs; compiled code and other "
@@ -250,10 +249,10 @@ def _cause_lines(cause: Cause, proved: Sequence[DifferingSetting] = (), *, refut
     is_setting = proved and cause.kind in _NOT_THEMSELVES
     text = f"{proved[0].sentence}; {at_this_line(cause)}" if is_setting else cause_text(cause)
     is_known = refuted == "" and (cause.kind != "unseen" or is_setting)
-    if refuted and _NOT_KNOWN.rstrip(": ") in text:  # It is said once.
-        refuted = refuted.replace(_NOT_KNOWN, "; ")
+    if refuted:
+        text += f"; {refuted}" if NOT_KNOWN in text else f"; {NOT_KNOWN}: {refuted}"
     lines = [
-        f"{'cause' if is_known else 'first difference'}: {text}{refuted or ''}",
+        f"{'cause' if is_known else 'first difference'}: {text}",
         *_place_lines(cause.place, "A" if cause.other_place is not None else None),
     ]
     if cause.other_place is not None:

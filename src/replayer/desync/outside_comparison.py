@@ -222,8 +222,8 @@ def compare_settings(
     """
     if note.process is None:
         return None
-    read = list(reads)
-    recorded, present, read_kinds = note.process, changed_settings() | process_facts(), {one.kind for one in read}
+    read, own = list(reads), changed_settings()
+    recorded, present, read_kinds = note.process, own | process_facts(), {one.kind for one in read}
     relative = _relative(note, read, at)
     unsure = {one.name for one in at.unsure} if at is not None else set[str]()
     seen = at.seen if at is not None else {}
@@ -231,7 +231,7 @@ def compare_settings(
     for name in dict.fromkeys([*recorded, *present]):
         if name in unsure:
             continue
-        if not (name in recorded and name in present) and (name in _MAY_LACK or name in changed_settings()):
+        if not (name in recorded and name in present) and (name in _MAY_LACK or name in own):
             continue
         if name == WORKING_DIRECTORY and not relative:
             continue  # A copy of a project is in another one.

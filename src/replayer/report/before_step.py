@@ -16,9 +16,10 @@ _SHOWN = 4
 _KEY = re.compile(r"\[[^\[\]]*\]")  # A step of a name: an index, or a key without brackets.
 _EMPTIED = "empty in A as in a new process, A"
 _WITH = "put into B as A has it, B"
-_REFUTED = "; the cause is not known: what could be put into B of that"
-_NO_EFFECT = "; the cause is not known: the function as A has it, put into B alone, has no effect"
-_NO_EFFECT_OF_VALUE = "; the cause is not known: the value as A has it, put into B alone, has no effect"
+NOT_KNOWN = "the cause is not known"
+_REFUTED = "what could be put into B of that"
+_NO_EFFECT = "the function as A has it, put into B alone, has no effect"
+_NO_EFFECT_OF_VALUE = "the value as A has it, put into B alone, has no effect"
 LOAD = "load() does not give back what save() saved"
 
 

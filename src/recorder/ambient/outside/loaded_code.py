@@ -140,7 +140,8 @@ def code_note(simulation: Any) -> dict[str, Any]:
         lines = b"".join(key + bytes((len(digests) // LINE_BYTES,)) + digests for key, digests in _lines_of(named))
         kept = {_digest(one) for one in _kept(places)}
         imported = {_digest(one) for one in _imported(named)}
-        statements = {_statement_digest(one) for one in _statements(places, named)}
+        read = names_in_code(_functions(named))
+        statements = {_statement_digest(one) for one in statements_of(places, read)}
     except Exception:  # noqa: BLE001 - whatever a module's objects raise when they are looked at: it stops no recording
         return {}
     definitions = {digest for is_value, digest in found if not is_value}
@@ -176,13 +177,13 @@ def compare_code(note: CodeNote, simulation: Any) -> CodeComparison | None:
     new = [one for digest, one in code.items() if digest not in note.definitions]
     edited = _edited_lines(named, note.lines)
     kept = {} if note.kept is None else {_digest(one): one for one in _kept(places)}
-    functions = [one.content for one in named if not one.is_value]
-    left_out = list(dict.fromkeys(_left_out(places, functions, is_kept=note.kept is not None)))
+    read = names_in_code(_functions(named))
+    left_out = list(dict.fromkeys(_left_out(places, read, is_kept=note.kept is not None)))
     other_values = [one for digest, one in values.items() if digest not in note.values]
     imported = {_digest(one): f"{one.name} (imported at {one.path})" for one in _imported(named)}
     noted_imports = imported.keys() if note.imported is None else note.imported
     left_out += imported.values() if note.imported is None else ()
-    statements = {_statement_digest(one): one for one in _statements(places, named)}
+    statements = {_statement_digest(one): one for one in statements_of(places, read)}
     noted_statements = statements.keys() if note.statements is None else note.statements
     other = [one for digest, one in statements.items() if digest not in noted_statements]
     other_kept = [one for digest, one in kept.items() if digest not in (note.kept or ())]
@@ -230,8 +231,8 @@ def _shown_meanings(statements: list[CodeStatement]) -> Iterator[str]:
     return (one.shown for one in statements if not one.is_code)
 
 
-def _statements(places: list[Place], named: list[Definition]) -> Iterator[CodeStatement]:
-    return statements_of(places, names_in_code(one.content for one in named if not one.is_value))
+def _functions(named: Iterable[Definition]) -> Iterator[types.FunctionType]:
+    return (one.content for one in named if isinstance(one.content, types.FunctionType))
 
 
 def _statement_digest(one: CodeStatement) -> bytes:
@@ -249,9 +250,9 @@ def _shown_values(different: list[Definition]) -> Iterator[str]:
             yield f"the members of {holder} ({one.file})"
 
 
-def _left_out(places: Iterable[Place], functions: list[types.FunctionType], *, is_kept: bool) -> Iterator[str]:
-    """What the code names and the note has no digest of. is_kept: see CodeNote.kept."""
-    named, found = names_in_code(functions), dict[int, str]()
+def _left_out(places: Iterable[Place], named: set[str], *, is_kept: bool) -> Iterator[str]:
+    """What the code names and the note has no digest of. named: what functions read. is_kept: see CodeNote.kept."""
+    found = dict[int, str]()
     for place in places:
         value = place.value()
         if place.key not in named or is_special(place.key) or value_text(value) is not None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import sim.kernel
+from recorder.ambient.roots import is_installed
 from sim.kernel.simulation import Simulation, subject_of
 
 _PACKAGES = Path(sim.kernel.__file__ or "").parents[2]
@@ -37,9 +38,6 @@ class OwnCode:
 
     def __init__(self, simulation: Simulation, layers: Iterable[Any] = ()) -> None:
         """layers: further objects whose packages are the user's: those that the simulation's object wraps."""
-        paths = sysconfig.get_paths()
-        others = {paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")}
-        self._others = tuple(f"{folder}/" for folder in others)
         objects = (subject_of(simulation), *layers)
         self._own = {root for one in objects if (root := _root_of(type(one).__module__))}
         self._decided: dict[str, bool] = {}
@@ -56,7 +54,7 @@ class OwnCode:
             return False
         if any(path == root or path.startswith(f"{root}/") for root in self._own):
             return True
-        return not (path.startswith(self._others) or is_librarys(path) or "/site-packages/" in path)
+        return not (is_installed(path) or is_librarys(path) or "/site-packages/" in path)
 
 
 def is_librarys(path: str) -> bool:

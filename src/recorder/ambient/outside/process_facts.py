@@ -78,9 +78,8 @@ def process_facts() -> dict[str, str]:
     numba: Any = sys.modules.get("numba")  # get_num_threads() would start the threads.
     if hasattr(numba, "config"):
         facts["numba_threads"] = str(numba.config.NUMBA_NUM_THREADS)
-    own = changed_settings()
     return facts | {
-        name: text for name, text in changeable_facts().items() if name not in own or text != begins_with(name)
+        name: text for name, text in changeable_facts().items() if name not in CHANGEABLE or text != begins_with(name)
     }
 
 

@@ -7,6 +7,19 @@ import os
 import signal
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Protocol
+
+
+class _Process(Protocol):
+    """Of subprocess or of multiprocessing."""
+
+    @property
+    def pid(self) -> int | None:
+        """None before it was started."""
+
+    def kill(self) -> None:
+        """Send SIGKILL."""
+
 
 # Python starts it for names of shared memory. It ends when all that use it have ended, and removes what they left then.
 _TRACKER = b"multiprocessing.resource_tracker"
@@ -37,6 +50,13 @@ def descendants_of(process_id: int) -> list[int]:
                 found += started
                 waiting += started
     return [one for one in found if not _ends_by_itself(one)]
+
+
+def kill_with_descendants(process: _Process) -> None:
+    """Kill a process and what it has started."""
+    started = descendants_of(process.pid) if process.pid is not None else []
+    process.kill()
+    kill(started)
 
 
 def kill(processes: Iterable[int]) -> None:

@@ -96,7 +96,6 @@ def explain_tape(
         case = _Case(tape, factory, runner, now, others, notes, asked=bool(environment) or code is not None)
         case = attrs.evolve(case, last_variants=last_variants, on_stage=on_stage, seen=seen)
         tick = tick + tape.last_tick + 1 if tick is not None and tick < 0 else tick
-        loaded = compared_code(tape, factory)  # Before a step runs here, which may keep something in a module.
         if finding is not None:
             ensure_finding_of(finding, tape, tick)
             tick = finding.tick
@@ -114,8 +113,7 @@ def explain_tape(
         cause = explanation.cause
         if cause is not None and cause.kind == "line" and OTHER_THREADS in notes:
             cause = attrs.evolve(cause, kind="unseen")  # Lines of a thread may have given the line what it reads.
-        loaded = None if explanation.tick is None else loaded
-        return attrs.evolve(explanation, between=between, code=loaded, outside=compared, notes=notes, cause=cause)
+        return attrs.evolve(explanation, between=between, outside=compared, notes=notes, cause=cause)
 
 
 def _explain_first(case: _Case, progress: Progress) -> Explanation:
@@ -196,6 +194,10 @@ class _Case:
 
         problems: why ticks before it could not be verified. is_found: a variant that verified all ticks found this one.
         """
+        code = compared_code(self.tape, self.factory)  # Before a step runs here, which may keep something in a module.
+        return attrs.evolve(self._explain(tick, finding, problems, is_found=is_found), code=code)
+
+    def _explain(self, tick: int, finding: Finding | None, problems: Sequence[str], *, is_found: bool) -> Explanation:
         tape, variants = self.tape, [self.now, *self.others]
         if not tape.first_tick < tick <= tape.last_tick:
             raise MissingTickError(tick, f"steps lead to ticks {tape.first_tick + 1:,} to {tape.last_tick:,}")
@@ -223,8 +225,9 @@ class _Case:
             return self._explained(tick, outcomes, pair, notes, before)
         if finding is None and all(one.step is None for one in outcomes):
             raise VariantFailedError(f"tick {tick:,}: no variant reached the step: {'; '.join(notes)}")
-        explanation = Explanation(tick, recorded_hash, outcomes, None, [], None, [], None, [], notes, seen=self.seen)
-        explanation = attrs.evolve(explanation, is_found=is_found)
+        explanation = Explanation(
+            tick, recorded_hash, outcomes, None, [], None, [], None, [], notes, seen=self.seen, is_found=is_found
+        )
         kinds = self._kinds(tick, before)
         if explanation.agrees:  # By chance, perhaps: the tick was asked for, or differed when the tape was verified.
             explanation = attrs.evolve(explanation, depends_on=kinds.depends_on(explanation))
@@ -300,10 +303,8 @@ class _Case:
         if pair is None:
             return None
         explained = explained_pair(tick, explanation.recorded_hash, outcomes, pair, explanation.notes)
-        return attrs.evolve(
-            explained,
-            settings=settings_tested(pair, self._runs(tick, before, pair)),
-        )
+        settings = settings_tested(pair, self._runs(tick, before, pair))
+        return attrs.evolve(explained, code=explanation.code, settings=settings)
 
     def _run(
         self,

@@ -37,6 +37,11 @@ class FactorTest:
         """True if this difference alone turns A into B, and B into A."""
         return self.outcomes == ("B", "A")
 
+    @property
+    def has_no_effect(self) -> bool:
+        """True if A stays A with it, and B stays B."""
+        return self.outcomes == ("A", "B")
+
 
 @attrs.frozen(eq=False)
 class PartyExplanation:

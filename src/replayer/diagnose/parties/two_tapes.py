@@ -46,7 +46,6 @@ from replayer.tape.tape import Tape
 from sim.kernel.state import Snapshot
 
 FACTORS_MAX = 12  # Each is tested by two processes.
-NO_EFFECT = "A", "B"  # Outcomes of a difference that was exchanged.
 REPEATS = 4  # Of three sides for a seed, four for a difference: a fair coin passes that once in 2**12 or 2**16 times.
 
 BEGINS_LATER = "the states differ already at the first tick that both tapes have"
@@ -199,7 +198,7 @@ class _Case:
     def _tested(self, explanation: PartyExplanation, factors: list[Factor]) -> PartyExplanation:
         """Test each difference alone; then those that matter together; then the wholes, of which these are parts."""
         explanation = self._tried(explanation, [factor for factor in factors if factor.kind not in WHOLES])
-        matter = [test.factor for test in explanation.tests if test.outcomes not in (NO_EFFECT, (None, None))]
+        matter = [test.factor for test in explanation.tests if not test.has_no_effect and test.outcomes != (None, None)]
         # Alone they may not run: a file imports a name that the other party's version of another file lacks.
         failed = [test.factor for test in explanation.tests if test.why_not is not None and test.factor not in matter]
         for further in (
@@ -241,14 +240,14 @@ class _Case:
 
     def _narrowed(self, explanation: PartyExplanation, answers: list[PartyAnswer | None]) -> PartyExplanation:
         """Compare the steps with less that differs: only what decides alone, or all but what was seen to have no effect."""
-        idle = [test.factor for test in explanation.tests if test.outcomes == NO_EFFECT]
+        if explanation.cause is None:
+            return explanation
+        idle = [test.factor for test in explanation.tests if test.has_no_effect]
         if explanation.deciding and len(explanation.tests) > 1:
             number, party = 0, explanation.deciding[0].factor.give(self.parties[0], 1)
         elif idle and not explanation.deciding and not explanation.varies:
             number, party = 1, together(idle).give(self.parties[1], 0)
         else:
-            return explanation
-        if explanation.cause is None:
             return explanation
         [answer] = self.runner.run([attrs.evolve(self._job(party, number), traces=True)])
         if not isinstance(answer, PartyAnswer) or answer.step is None or answer.step.state is None:

@@ -39,7 +39,7 @@ def test_text(test: FactorTest) -> str:
         return f"? {factor_text(test.factor)}: not tested: {test.why_not}"
     gives = {"A": "what A gives", "B": "what B gives", "other": "a third state"}
     first, second = (gives[one or "other"] for one in test.outcomes)
-    if test.outcomes == ("A", "B"):
+    if test.has_no_effect:
         return f"- {factor_text(test.factor)}: exchanged, it changes nothing"
     return (
         f"{'+' if test.decides else '?'} {factor_text(test.factor)}: A with it gives {first}, B with that of A {second}"
@@ -48,8 +48,8 @@ def test_text(test: FactorTest) -> str:
 
 def changed_lines(explanation: PartyExplanation, test: FactorTest) -> list[str]:
     """The lines that differ between the files of a module of the user's, unless the cause has named one of them."""
-    isfactor_text = explanation.cause is not None and explanation.cause.kind == "edited"
-    if isfactor_text or any(is_installed(path) for pair in test.factor.files for path in pair):
+    is_named = explanation.cause is not None and explanation.cause.kind == "edited"
+    if is_named or any(is_installed(path) for pair in test.factor.files for path in pair):
         return []
     lines = []
     for pair in test.factor.files:

@@ -43,8 +43,9 @@ class CodeStatement:
     Attributes:
         name: qualified; of a class, or of the name.
         what: which of both, in front of the name.
-        text: what it makes.
-        shown: with its file and line.
+        text: what it makes, without the name of its module.
+        place: where it stands.
+        now: what a name stands for, in a few words; empty of a class.
         is_code: False for a name that may be given another meaning while a program runs.
     """
 
@@ -69,27 +70,22 @@ class CodeStatement:
 
 def statements_of(places: Iterable[Place], named: set[str]) -> Iterator[CodeStatement]:
     """The statements at the places. named: what functions read; of other names that stand for something, none is of effect."""
-    for one in _all_statements(places, named):
-        yield attrs.evolve(one, text=_without_home(one.text, importable_module(one.place.module)))
-
-
-def _without_home(text: str, module: str) -> str:
-    """A text without the name of its own module, or of the package of that: a copy of the code may have another one."""
-    outer = module.partition(".")[0]
-    for name, short in ((module, "."), (outer, "..")):
-        text = re.sub(rf"(?<![\w.]){re.escape(name)}\.", short, text)
-    return text
-
-
-def _all_statements(places: Iterable[Place], named: set[str]) -> Iterator[CodeStatement]:
     for place in places:
         value = place.value()
         if is_defined_here(value, place.module, place.name):
-            yield CodeStatement(place.name, "the class statement of ", _class_text(value), place)
+            yield CodeStatement(place.name, "the class statement of ", _without_home(_class_text(value), place), place)
             if fields := _fields_text(value):
-                yield CodeStatement(place.name, "the fields of ", fields, place)
+                yield CodeStatement(place.name, "the fields of ", _without_home(fields, place), place)
         elif (one := _meaning(place, value)) is not None and (one.is_code or place.key in named):
             yield one
+
+
+def _without_home(text: str, place: Place) -> str:
+    """A text without the name of its own module, or of the package of that: a copy of the code may have another one."""
+    module = importable_module(place.module)
+    for name, short in ((module, "."), (module.partition(".")[0], "..")):
+        text = re.sub(rf"(?<![\w.]){re.escape(name)}\.", short, text)
+    return text
 
 
 def _meaning(place: Place, value: Any) -> CodeStatement | None:
@@ -106,7 +102,7 @@ def _meaning(place: Place, value: Any) -> CodeStatement | None:
     is_own = text == f"{_home(value)}.{place.name}" if is_function else True
     is_alias = issubclass(type(value), type | types.ModuleType | types.BuiltinFunctionType)
     is_code = is_in_class or not (is_alias or (is_function and value.__module__ != place.module))
-    return CodeStatement(place.name, "", text, place, _now(value, is_own=is_own), is_code)
+    return CodeStatement(place.name, "", _without_home(text, place), place, _now(value, is_own=is_own), is_code)
 
 
 def _now(value: Any, *, is_own: bool) -> str:

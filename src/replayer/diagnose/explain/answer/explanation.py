@@ -162,12 +162,13 @@ class Explanation:
     def is_untested(self) -> bool:
         """True if the line reads what differs before the step, and nothing shows an effect: it could not be put into B.
 
-        What two environments have given other values is the cause without that.
+        What two environments have given other values is the cause without that, and what load() was seen to set.
         """
         if self.cause is None or self.given is None or self.given.why_not is None:
             return False
         is_of_code = self.pair is not None and self.pair[0].variant.code != self.pair[1].variant.code
-        return self.cause.kind != "version" or is_of_code
+        is_hidden = self.cause.kind == "outside" and self.cause.loaded_at is None
+        return is_hidden or (self.cause.kind == "version" and is_of_code)
 
     @property
     def is_open(self) -> bool:

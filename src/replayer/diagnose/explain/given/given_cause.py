@@ -84,7 +84,7 @@ def _loaded(explained: Explanation) -> Sequence[LoadedValue]:
 
 def _names_in_instance(proved: Sequence[GivenValue]) -> list[str]:
     """The names of proved values that the simulation itself holds; both of two that share something."""
-    own = [one for one in proved if one.kind in _OF_INSTANCE or one.kind.startswith("order of ")]
+    own = [one for one in proved if one.kind in _OF_INSTANCE or one.is_order]
     return [name for one in own for name in _pair_of(one)]
 
 

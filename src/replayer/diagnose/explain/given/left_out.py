@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from replayer.diagnose.explain.values.given_values import GivenValues
-
-_INSIDE = (".", "[")
+from replayer.diagnose.explain.values.value_parts import is_inside
 
 
 def left_out_notes(meta: Mapping[str, Any], given: GivenValues | None) -> list[str]:
@@ -20,6 +19,5 @@ def left_out_notes(meta: Mapping[str, Any], given: GivenValues | None) -> list[s
     return [
         f"{name} was left out when this was recorded (ignore=[{name!r}]), so no keyframe has what it holds"
         for name in ignored
-        if isinstance(name, str)
-        and any(one == name or one.startswith(tuple(f"{name}{mark}" for mark in _INSIDE)) for one in proved)
+        if isinstance(name, str) and any(one == name or is_inside(one, name) for one in proved)
     ]

@@ -8,8 +8,6 @@ from replayer.diagnose.explain.answer.explanation import DecidingReads, Explanat
 from replayer.diagnose.explain.outside.differing_reads import Run, dependent_reads, differing_reads, raising_reads
 from replayer.diagnose.explain.variants import VariantOutcome, traced_present
 
-_ORDER_OF = "order of "  # At the beginning of a kind of values: the members are as they were.
-
 
 @attrs.frozen
 class KindsTested:
@@ -53,4 +51,4 @@ def _is_proved(explained: Explanation) -> bool:
     order follows from what it is made of: addresses may still be the cause of it.
     """
     proved = explained.given.proved if explained.given is not None else ()
-    return any(not one.kind.startswith(_ORDER_OF) for one in proved)
+    return any(not one.is_order for one in proved)

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import attrs
 
+_ORDER_OF = "order of "  # At the beginning of a kind: the members are as they were.
 _VALUES = ("proved", "not_needed", "without_effect")
 
 
@@ -23,6 +24,11 @@ class GivenValue:
     name: str
     kind: str
     detail: str
+
+    @property
+    def is_order(self) -> bool:
+        """True if only the order of its members differed."""
+        return self.kind.startswith(_ORDER_OF)
 
     @property
     def word(self) -> str:

@@ -92,14 +92,15 @@ def differing_parts(first: Parts, second: Parts) -> list[tuple[str, str, str]]:
             continue
         if path.startswith(ORDER):
             orders.append((path, texts[0] or "", texts[1] or ""))
-        elif None not in texts or (is_complete and not any(_is_inside(path, outer) for outer in replaced)):
+        elif None not in texts or (is_complete and not any(is_inside(path, outer) for outer in replaced)):
             differing.append((path, texts[0] or "absent", texts[1] or "absent"))
             if not all(text is not None and _SIZED in text for text in texts):
                 replaced.append(path)
     return differing or [order for order in orders if order[1] and order[2]]
 
 
-def _is_inside(path: str, outer: str) -> bool:
+def is_inside(path: str, outer: str) -> bool:
+    """Return True for the path of a part of what another path leads to."""
     return path.startswith(outer) and path[len(outer) : len(outer) + 1] in {"[", ".", "{"}
 
 

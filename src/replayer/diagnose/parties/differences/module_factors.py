@@ -65,20 +65,24 @@ def same_file(one: str, other: str) -> bool:
 
 def _file_factor(name: str, pair: TextPair, made: tuple[Made, Made]) -> Factor:
     top = name.partition(".")[0]
-    versions = [one.versions.get(top) for one in made]
-    of_versions = [f" ({top} {one})" if None not in versions and versions[0] != versions[1] else "" for one in versions]
-    texts = [f"{shown_path(file)}{version}" for file, version in zip(pair, of_versions, strict=True)]
+    versions = [f" ({top} {one})" for one in _other_versions(top, made)] or ["", ""]
+    texts = [f"{shown_path(file)}{version}" for file, version in zip(pair, versions, strict=True)]
     return Factor("module", name, (texts[0], texts[1]), _give_module(name, pair, made), (pair,))
 
 
 def _package_factor(kind: str, top: str, files: tuple[TextPair, ...], made: tuple[Made, Made]) -> Factor:
     """A package with all of its modules, or a module that has no others."""
     places = made[0].modules[top], made[1].modules[top]
-    versions = [one.versions.get(top) for one in made]
-    has_versions = None not in versions and versions[0] != versions[1]
     roots = _root(places[0]), _root(places[1])
-    texts = [str(one) for one in versions] if has_versions else [shown_path(root) for root in roots]
+    texts = _other_versions(top, made) or [shown_path(root) for root in roots]
     return Factor(kind, top, (texts[0], texts[1]), _give_module(top, roots, made), files)
+
+
+def _other_versions(top: str, made: tuple[Made, Made]) -> list[str]:
+    """The two versions of a package; empty if they are not known, or one."""
+    versions = [made[0].versions.get(top), made[1].versions.get(top)]
+    known = [one for one in versions if one is not None]
+    return known if len(known) == len(versions) and known[0] != known[1] else []
 
 
 def _give_module(name: str, pair: TextPair, made: tuple[Made, Made]) -> Callable[[Party, int], Party]:
@@ -101,8 +105,4 @@ def _give_module(name: str, pair: TextPair, made: tuple[Made, Made]) -> Callable
 def _root(file: str) -> str:
     """The folder of a package, or the file of a module."""
     path = Path(file)
-    return str(path.parent if _is_package(file) else path)
-
-
-def _is_package(file: str) -> bool:
-    return Path(file).stem == "__init__"
+    return str(path.parent if path.stem == "__init__" else path)
