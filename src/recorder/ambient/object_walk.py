@@ -39,6 +39,7 @@ from recorder.ambient.value_kinds import (
     content_of,
     content_of_array,
     generator_state,
+    is_builtin_method,
     is_plain,
     keeps_values,
     kind_of,
@@ -53,7 +54,9 @@ from sim.kernel.state import State
 NODES_MAX = 20_000  # Values of one ambient; further ones are not inspected, which the report notes.
 DEPTH_MAX = 60  # Steps of a path.
 
-_THROUGH_FUNCTIONS = {"function", "method", "partial", "cell", "coroutine"}
+_HELD = {"builtin method": ("__self__",), "method": ("__self__", "__func__"), "partial": ("func", "args", "keywords")}
+_MAY_KEEP = {"function": keeps_values, "builtin method": is_builtin_method}  # Others of these kinds keep nothing.
+_THROUGH_FUNCTIONS = {"function", "method", "builtin method", "partial", "cell", "coroutine"}
 
 
 def take_ambient(roots: Roots, simulation: Simulation | None) -> Ambient:
@@ -137,7 +140,7 @@ class _Walk:
         if kind == "atom":
             ambient.leaves[path] = value
             return
-        if kind == "still" or (kind == "function" and not keeps_values(value)):
+        if kind == "still" or (kind in _MAY_KEEP and not _MAY_KEEP[kind](value)):
             return
         if kind in _THROUGH_FUNCTIONS:
             self._later.append((path, kind, value))
@@ -297,7 +300,7 @@ class _Walk:
             self.ambient.contents[(*path, DEFAULTS)] = ("defaults", kept_defaults(value))
 
     def walk_held(self, path: Path, value: Any) -> None:
-        for name in ("func", "args", "keywords") if kind_of(type(value)) == "partial" else ("__self__", "__func__"):
+        for name in _HELD[kind_of(type(value))]:
             self._value((*path, ("attribute", name)), getattr(value, name))
 
     def walk_cache(self, path: Path, value: Any) -> None:
@@ -378,7 +381,6 @@ class _Walk:
 
 _WALKS: dict[str, Callable[[_Walk, Path, Any], None]] = {
     "array": _Walk.walk_array,
-    "bit generator": _Walk.walk_generator,
     **dict.fromkeys(("bytearray", "random"), _Walk.walk_content),
     "cache": _Walk.walk_cache,
     "cell": _Walk.walk_cell,
@@ -386,13 +388,12 @@ _WALKS: dict[str, Callable[[_Walk, Path, Any], None]] = {
     "coroutine": _Walk.walk_coroutine,
     "dict": _Walk.walk_dict,
     "function": _Walk.walk_function,
-    "generator": _Walk.walk_generator,
+    **dict.fromkeys(("bit generator", "generator"), _Walk.walk_generator),
     "iterator": _Walk.walk_iterator,
     **dict.fromkeys(("list", "tuple", "deque"), _Walk.walk_sequence),
     "memory": _Walk.walk_memory,
-    "method": _Walk.walk_held,
     "object": _Walk.walk_object,
-    "partial": _Walk.walk_held,
+    **dict.fromkeys(_HELD, _Walk.walk_held),
     "set": _Walk.walk_set,
     "state": _Walk.walk_state,
     **dict.fromkeys(("weak dict", WEAK_KEYS, "weak reference", "weak set"), _Walk.walk_weak),

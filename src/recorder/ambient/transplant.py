@@ -31,7 +31,16 @@ from recorder.ambient.replacement.instance_keys import InstanceKeys
 from recorder.ambient.replacement.named_values import ABSENT, Path, set_child
 from recorder.ambient.replacement.replaced import REMADE, Replacements
 from recorder.ambient.roots import CACHE_TYPE
-from recorder.ambient.value_kinds import CONTAINERS, is_plain, kind_of, own_attributes, put_attributes, put_content
+from recorder.ambient.value_kinds import (
+    CONTAINERS,
+    bound_to,
+    is_builtin_method,
+    is_plain,
+    kind_of,
+    own_attributes,
+    put_attributes,
+    put_content,
+)
 from sim.kernel.state import State
 
 _IN_PLACE = {
@@ -296,6 +305,8 @@ class Transplant:
             return frozenset(self._members(path, list(original)))
         if kind == "method":
             return MethodType(original.__func__, self._attribute(path, original, "__self__"))
+        if kind == "builtin method" and is_builtin_method(original):
+            return bound_to(original, self._attribute(path, original, "__self__"))
         if kind == "partial" and type(original) is functools.partial:
             func, args, keywords = (self._attribute(path, original, name) for name in ("func", "args", "keywords"))
             return functools.partial(func, *args, **keywords)

@@ -13,8 +13,21 @@ import functools
 import itertools
 import random
 import sys
+import types
 from collections.abc import Callable, Iterable
-from types import CellType, CoroutineType, FunctionType, GeneratorType, MemberDescriptorType, MethodType, ModuleType
+from types import (
+    BuiltinFunctionType,
+    CellType,
+    CoroutineType,
+    FunctionType,
+    GeneratorType,
+    MemberDescriptorType,
+    MethodDescriptorType,
+    MethodType,
+    MethodWrapperType,
+    ModuleType,
+    WrapperDescriptorType,
+)
 from typing import Any
 
 import numpy as np
@@ -57,6 +70,8 @@ _PLAIN_KINDS: tuple[tuple[type, str], ...] = (
     (contextvars.ContextVar, "context variable"),
     (FunctionType, "function"),
     (MethodType, "method"),
+    (BuiltinFunctionType, "builtin method"),  # Or a function of a module: see is_builtin_method.
+    (MethodWrapperType, "builtin method"),
     (functools.partial, "partial"),
     (GeneratorType, "coroutine"),
     (CoroutineType, "coroutine"),
@@ -104,6 +119,18 @@ def _find_kind(kind: type) -> str:
     if package_of(kind) in _OPAQUE_MODULES or not (_has_dict(kind) or slot_names(kind)):
         return "opaque"
     return "object"
+
+
+def is_builtin_method(value: Any) -> bool:
+    """Return True if a function in C code is bound to an object, such as the append of a list, or the __next__ of a count."""
+    return not issubclass(type(value.__self__), type | ModuleType | types.NoneType)
+
+
+def bound_to(method: Any, owner: Any) -> Any:
+    """The method in C code of another object. A class of the user's may have a method of the same name: it is not meant."""
+    found = (vars(base).get(method.__name__) for base in type(owner).__mro__)
+    own = next((one for one in found if isinstance(one, MethodDescriptorType | WrapperDescriptorType)), None)
+    return method if own is None else own.__get__(owner)
 
 
 def _has_own_attributes(kind: type[enum.Enum]) -> bool:

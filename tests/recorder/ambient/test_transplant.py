@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import itertools
+import random
 from collections import Counter, OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable
 from typing import Any
@@ -98,6 +100,9 @@ CASES: list[tuple[str, Callable[[Any], Any], Callable[[Any], Any], Callable[[Own
     ("an array", lambda _: np.ones(2, "f4"), lambda _: np.ones(2), lambda one: (one.held.dtype, one.held.tolist()), (np.dtype("f4"), [1.0, 1.0])),
     ("a named tuple", lambda _: Pair([1], 2), lambda _: Pair([1, 2], 2), lambda one: (type(one.held), one.held), (Pair, Pair([1], 2))),
     ("methods", lambda me: [me.told], lambda _: [], lambda one: (one.held[0].__self__ is one, one.held[0]()), (True, 2)),
+    ("a method in C", lambda _: [itertools.count(5).__next__], lambda _: [itertools.count(7).__next__], lambda one: one.held[0](), 5),
+    ("its object", lambda _: [random.Random(1).random], lambda _: [random.Random(2).random], lambda one: one.held[0](), random.Random(1).random()),
+    ("a list's method", lambda _: [[1].append], lambda _: [[2].append], lambda one: one.held[0].__self__, [1]),
     ("a partial", lambda me: [functools.partial(max, default=me)], lambda _: [], lambda one: one.held[0].keywords["default"] is one, True),
     ("a frozenset", lambda me: [frozenset({me})], lambda _: [], lambda one: next(iter(one.held[0])) is one, True),
     ("a cache", lambda me: [cached(me)], lambda me: [cached(None, me)], lambda one: one.held[0](one), ("first", [1])),
@@ -136,6 +141,7 @@ HELD: list[tuple[str, Callable[[Any], Any], Callable[[Any], Any]]] = [
     ("a bound method", lambda me: {"how": me.twice}, lambda one: one.held["how"]),
     ("a tuple", lambda me: ((counted(me), [7]), 1), lambda one: one.held[0][0]),
     ("a partial", lambda me: [functools.partial(counted(me))], lambda one: one.held[0]),
+    ("a method in C", lambda me: [counted(me).__call__], lambda one: one.held[0]),
     (
         "its arguments",
         lambda me: functools.partial(map, counted(me)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections import OrderedDict, deque
 from contextvars import ContextVar
-from types import FunctionType, MethodType
+from types import BuiltinFunctionType, FunctionType, MethodType, MethodWrapperType
 from typing import Any
 
 import numpy as np
@@ -41,6 +41,8 @@ def child_of(holder: Any, step: Step) -> Any:
         case "default":
             return defaults_of(holder).get(name, ABSENT) if isinstance(holder, FunctionType) else ABSENT
         case "attribute" if isinstance(holder, functools.partial | MethodType) and name not in holder.__dict__:
+            return getattr(holder, name, ABSENT)
+        case "attribute" if isinstance(holder, BuiltinFunctionType | MethodWrapperType):
             return getattr(holder, name, ABSENT)
         case "attribute":
             return attributes_of(holder).get(name, ABSENT)

@@ -9,9 +9,9 @@ from types import MethodType
 from typing import Any
 
 from recorder.ambient.replacement.named_values import Path, child_of, set_child
-from recorder.ambient.value_kinds import kind_of
+from recorder.ambient.value_kinds import bound_to, kind_of
 
-REMADE = {"method", "partial", "tuple"}  # The kinds of holders that are not changed, but made again.
+REMADE = {"method", "builtin method", "partial", "tuple"}  # The kinds of holders that are not changed, but made again.
 
 
 class Replacements:
@@ -64,6 +64,8 @@ def _remade_with(holder: Any, name: Any, value: Any) -> Any:
     kind = type(holder)
     if kind is MethodType:
         return MethodType(value, holder.__self__) if name == "__func__" else MethodType(holder.__func__, value)
+    if kind_of(kind) == "builtin method":
+        return bound_to(holder, value)
     if kind is functools.partial:
         parts = {"func": holder.func, "args": holder.args, "keywords": holder.keywords, name: value}
         return functools.partial(parts["func"], *parts["args"], **parts["keywords"])
