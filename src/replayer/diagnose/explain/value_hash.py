@@ -360,8 +360,10 @@ def _text_of_other(value: Any) -> str:
         return f"{type(value).__name__} {text}"
     if isinstance(value, deque | defaultdict):
         return ", ".join(filter(None, [f"a {type(value).__name__} of {len(value)}", rule_of(value)]))
-    if isinstance(value, FunctionType | type):
-        return f"the {'class' if isinstance(value, type) else 'function'} {value.__qualname__}"
+    if isinstance(value, FunctionType | BuiltinFunctionType | type):
+        return f"the {'class' if isinstance(value, type) else 'function'} {value.__module__}.{value.__qualname__}"
+    if isinstance(value, MethodType):
+        return f"the method {value.__func__.__qualname__}"
     if is_memory(type(value)):
         return memory_text(value)
     if isinstance(value, ContextVar):

@@ -97,6 +97,52 @@ def test_a_value_that_another_module_gives(
     assert ("the step reads it first in" in printed) == (edit is not None)
 
 
+CHORES = """
+CHORES = {}
+
+
+def chore(name):
+    return lambda function: CHORES.setdefault(name, []).append(function) or function
+
+
+import chores_of_day, chores_of_night
+
+
+class Yard:
+    def __init__(self):
+        self.done = 0
+
+    def step(self, inputs):
+        self.done += CHORES["sweep"][0](3)
+"""
+
+
+def test_which_function_a_table_holds_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two modules have one of that name each, and the order of their imports was edited: there was no text for it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    Path("other").mkdir()
+    names = ("chores_of_day", "chores_of_night")
+    for folder, order in ((Path(), names), (Path("other"), names[::-1])):
+        (folder / "chores_yard.py").write_text(CHORES.replace(", ".join(names), ", ".join(order)))
+        for factor, name in enumerate(names, 1):
+            (folder / f"{name}.py").write_text(
+                "from chores_yard import chore\n\n\n@chore('sweep')\n"
+                f"def sweep(length):\n    return {factor} * length\n"
+            )
+    yard = recorder.record(importlib.import_module("chores_yard").Yard(), "run.tape", step="step", trial_ms=0)
+    yard.step(None)
+    yard.close()
+
+    assert run(replayer.commands.main.main, "explain run.tape --sim chores_yard:Yard --code other") == 1
+    assert (
+        "chores_yard.CHORES['sweep'][0]  A the function chores_of_day.sweep  B the function chores_of_night.sweep"
+        in capsys.readouterr().out
+    )
+
+
 MADE = """import enum
 from dataclasses import dataclass
 from typing import NamedTuple

@@ -127,9 +127,9 @@ def explained(name: str, **options: Any) -> Explanation:
 @pytest.mark.parametrize(
     ("name", "value", "first"),
     [
-        ("Patched", "Boss.attack", "the function furious"),
-        ("Swapped", "swapped_rules.toll", "the function bribed"),
-        ("Registered", "swapped_game.greet", "the function greet"),
+        ("Patched", "Boss.attack", "the function swapped_game.furious"),
+        ("Swapped", "swapped_rules.toll", "the function swapped_rules.bribed"),
+        ("Registered", "swapped_game.greet", "the function swapped_game.greet"),
     ],
 )
 @pytest.mark.seldom(0.15)
