@@ -358,17 +358,16 @@ def _text_of_other(value: Any) -> str:
         return name
     if (text := _value_text(value)) is not None:
         return f"{type(value).__name__} {text}"
-    if isinstance(value, deque | defaultdict):
-        return ", ".join(filter(None, [f"a {type(value).__name__} of {len(value)}", rule_of(value)]))
-    if isinstance(value, FunctionType | BuiltinFunctionType | type):
-        return f"the {'class' if isinstance(value, type) else 'function'} {value.__module__}.{value.__qualname__}"
-    if isinstance(value, MethodType):
-        return f"the method {value.__func__.__qualname__}"
-    if is_memory(type(value)):
-        return memory_text(value)
-    if isinstance(value, ContextVar):
-        return " ".join(["a ContextVar", *(f"that is {text_of(one)}" for one in _current(value))])
-    return _text_of_generator(value) or f"a {type(value).__name__}"
+    match value:
+        case deque() | defaultdict():
+            return ", ".join(filter(None, [f"a {type(value).__name__} of {len(value)}", rule_of(value)]))
+        case FunctionType() | BuiltinFunctionType() | type():
+            return f"the {'class' if isinstance(value, type) else 'function'} {value.__module__}.{value.__qualname__}"
+        case MethodType():
+            return f"the method {value.__func__.__qualname__}"
+        case ContextVar():
+            return " ".join(["a ContextVar", *(f"that is {text_of(one)}" for one in _current(value))])
+    return memory_text(value) if is_memory(type(value)) else _text_of_generator(value) or f"a {type(value).__name__}"
 
 
 def _text_of_generator(value: Any) -> str | None:
