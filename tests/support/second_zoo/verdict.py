@@ -49,7 +49,7 @@ CLAIMS = {
         {"nondeterministic", "hidden"},
     ),
     "order of a set": (re.compile(r"! the iteration order of sets"), {"order", "hash", "seed"}),
-    "another environment": (re.compile(r"! a different environment"), {"environment"}),
+    "another environment": (re.compile(r"! a different environment"), {"environment", "file"}),
     "another version of the code": (re.compile(r"versions of the code differ"), {"code"}),
     "changed between steps": (re.compile(r"(was|were) changed between tick"), {"between"}),
 }
