@@ -9,7 +9,7 @@ from typing import Any, TypeVar, Unpack
 
 from recorder.adapted.first_trial import check_command, is_tried, needs_arguments, try_first
 from recorder.adapted.later_trial import STEPS, LaterTrial, can_be_tried_later
-from recorder.ambient.outside.outside_note import KEY, NotedReads, reads_note
+from recorder.ambient.outside.outside_note import KEY, NOTHING_READ, NotedReads, reads_note
 from recorder.errors import RecordingWarning
 from recorder.recording_options import OptionArguments, RecordingOptions, takes_options
 from recorder.session.recorder import Recorder
@@ -107,7 +107,7 @@ def record(
     if settings.blame == "auto" and not _affords_field_hashes(simulation, adapter_of(subject, what)):
         arguments["blame"] = "none"
     kind = TriedRecorder if is_tried_later else ObjectRecorder
-    noted = report.reads if report is not None else None
+    noted = (report.reads if report is not None else None) or (NOTHING_READ if settings.trial_ms else None)
     tape = kind.with_options(path, simulation, RecordingOptions.of(arguments), noted)
     if isinstance(tape, TriedRecorder):
         tape.later = LaterTrial(simulation, settings, path, quiet=quiet)

@@ -17,7 +17,7 @@ from sim.kernel.simulation import ArenaOfSaved, Simulation, inner_of
 KEY = "between_steps"  # In the end of a tape.
 KEPT_MAX = 16  # Changes that the end of a tape lists.
 LATER_MAX = 1_000  # Of those after them: the tick, and which of the listed ones it is like.
-FIRST_STEPS_NS = 60_000_000  # Of processor time for comparing the first steps: 150 of a game of 20 objects.
+FIRST_STEPS_NS = 250_000_000  # Of processor time for comparing the first steps: 600 of a game of 20 objects.
 FIRST_STEPS_MAX = 500  # Of them, however short they are: a step of 2 µs takes 8 while they are compared.
 
 

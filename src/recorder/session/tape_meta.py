@@ -9,7 +9,7 @@ from typing import Any
 
 from recorder.ambient.outside.loaded_code import code_note
 from recorder.ambient.outside.outside_note import KEY as OUTSIDE
-from recorder.ambient.outside.outside_note import NotedReads, note_of
+from recorder.ambient.outside.outside_note import NotedReads, named_note, note_of
 from recorder.environment import describe_environment
 from recorder.format.blocks.changes_block import ensure_changes_fit
 from recorder.format.blocks.file_header import RUN_ID_BYTES
@@ -74,6 +74,9 @@ def describe(
     if not settings.deterministic:
         meta["environment"] = describe_environment()
         meta[OUTSIDE] = {**note_of(noted), **code_note(simulation)}
+        # Without a trial, nothing of files and variables is on the tape: a digest of what can be guessed is no secret.
+        if settings.trial_ms or noted is not None:
+            meta[OUTSIDE] |= named_note(adapted)
         meta["created"] = datetime.now(UTC).isoformat(timespec="seconds")
     return meta
 

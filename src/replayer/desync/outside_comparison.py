@@ -57,6 +57,7 @@ from replayer.tape.noted_outside import NotedAtTick
 DIFFERS, EQUAL, NOT_NOTED, NOT_COMPARED = "differs", "equal", "not noted", "not compared"
 BEGAN = "when the recording began"
 LATER = "changed later"  # A file that the recording did not note, changed after it began.
+ENTRIES_SHOWN = 4  # Of a folder, that came or went.
 _LOADED_NS = time.time_ns()  # The steps that this process runs may write files.
 _SETTING = {ZONE: TIME_ZONE, LOCALE: LOCALE_NAME}  # Noted of each process, whether or not a step reads it.
 # The settings that matter only to a step that reads them, each with the kind of that read. The others always count.
@@ -149,6 +150,9 @@ def compare_reads(
         else:
             is_later = at is not None and setting in at.seen
             result, found = _compared(read.kind, read.name, *_facts(note, read, setting, is_later=is_later))
+            if read.kind == FOLDER and result == DIFFERS:
+                shown = shown_entries(*other_entries(note.entries(read.name, read.path), read.name))
+                found += f": {shown}" if shown else ""
             if at is not None and setting in at.seen:
                 found = found.replace(BEGAN, f"at tick {at.seen[setting]:,} of the recording")
         compared.append(ReadComparison(read.kind, read.name, read.path, read.line, read.place, result, found))
@@ -172,7 +176,7 @@ def _facts(
     note: OutsideNote, read: OutsideRead, setting: str | None, *, is_later: bool
 ) -> tuple[tuple[str | None] | None, str | None]:
     """The noted fact, in a tuple, and the present one. is_later: the setting was changed since the first steps."""
-    noted, present = note.fact(read.kind, read.name), read.fact
+    noted, present = note.fact(read.kind, read.name, read.path), read.fact
     if read.kind == TEXT_HASH:
         return noted, seed_fact()  # That of the process in which the step was watched was set for this purpose.
     if setting is None or note.process is None:
@@ -207,6 +211,25 @@ def with_later_changes(compared: Iterable[ReadComparison], created: Any) -> list
             when = f"changed on {_time_text(changed)}{by}, after the recording began ({_time_text(began)})"
             found[number] = attrs.evolve(read, result=LATER, found=f"{when}, which did not note its content")
     return sorted(found, key=lambda one: one.result not in (DIFFERS, LATER))
+
+
+def shown_entries(new: list[str], gone: list[str]) -> str:
+    """The entries of a folder that came or went, the first ones of each; empty without any."""
+    texts = [
+        f"{', '.join(names[:ENTRIES_SHOWN])}{', …' if len(names) > ENTRIES_SHOWN else ''} {what}"
+        for names, what in ((new, "new"), (gone, "gone"))
+        if names
+    ]
+    return ", ".join(texts)
+
+
+def other_entries(noted: set[str] | None, folder: str) -> tuple[list[str], list[str]]:
+    """The entries of a folder that are new, and those that are gone; of one whose entries were not noted, none."""
+    try:
+        present = set(os.listdir(folder))  # noqa: PTH208 - the names alone
+    except OSError:
+        return [], []
+    return ([], []) if noted is None else (sorted(present - noted), sorted(noted - present))
 
 
 def _time_text(moment: datetime) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from recorder.ambient.outside.outside_read import VARIABLE
+from recorder.ambient.outside.outside_read import CONTACT, VARIABLE
 from recorder.ambient.outside.process_facts import FLAG_VARIABLES
 from recorder.text import counted
-from replayer.desync.outside_comparison import DIFFERS, EQUAL, LATER, ReadComparison
+from replayer.desync.outside_comparison import DIFFERS, EQUAL, LATER, NOT_COMPARED, ReadComparison
 from replayer.diagnose.explain.answer.explanation import DecidingVariables, Explanation
 from replayer.diagnose.explain.outside.further_variants import memory_text
 from replayer.diagnose.explain.trace_step import NOT_REPEATABLE
@@ -129,17 +129,29 @@ def outside_lines(reads: Sequence[ReadComparison]) -> list[str]:
 
 
 def unrepeated_lines(reads: Iterable[ReadComparison]) -> list[str]:
-    """Lines about the differences whose effect no variant could show; empty if there are none."""
-    different = [read for read in reads if read.result == DIFFERS]
-    if not different:
-        return []
-    lines = ["  this step, or the code that it runs, reads what is not as it was when the recording began:"]
-    lines += [f"    {read}" for read in different[:_NAMES_SHOWN]]
-    lines.append(
-        "  whether that makes the difference is not tested: the tape has a digest of it at most, and no content"
-    )
+    """Lines about what differs, or may differ, and whose effect no variant could show; empty if there is nothing."""
+    own = list(reads)
+    different = [read for read in own if read.result == DIFFERS]
+    lines = _block("reads what is not as it was when the recording began", different)
+    if different:
+        lines.append(
+            "  whether that makes the difference is not tested: the tape has a digest of it at most, and no content"
+        )
+    later = [read for read in own if read.result == LATER]
+    asked = [read for read in own if read.result == NOT_COMPARED and read.kind == CONTACT]
+    for heading, found in (
+        ("reads what was changed after the recording began", later),
+        ("asks another program or computer, whose answers the recording did not note", asked),
+    ):
+        lines += _block(heading, found)
+        lines += ["  whether that makes the difference is not tested"] if found else []
     variables = dict.fromkeys(read.name for read in different if read.kind == VARIABLE)
     return lines + [f"  --env {name}=VALUE tests a value" for name in list(variables)[:_NAMES_SHOWN]]
+
+
+def _block(what: str, reads: Sequence[ReadComparison]) -> list[str]:
+    heading = [f"  this step, or the code that it runs, {what}:"] if reads else []
+    return heading + [f"    {read}" for read in reads[:_NAMES_SHOWN]]
 
 
 def tested_block(explanation: Explanation) -> list[str]:

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from replayer.desync.outside_comparison import DIFFERS, EQUAL, LATER, NOT_COMPARED, ReadComparison
 from replayer.diagnose.explain.answer.explanation import DecidingReads, DecidingVariables
-from replayer.report.outside_lines import outside_cause_line
+from replayer.report.outside_lines import outside_cause_line, unrepeated_lines
 
 
 @pytest.mark.parametrize(
@@ -74,3 +75,39 @@ def line_of(found: DecidingVariables, differs_by: str | None = None) -> str:
 def test_only_what_the_recording_notes_is_told_of_it(found: DecidingVariables, words: str) -> None:
     """A value that was tried, and gives the recorded state, is not said to be that of the recording."""
     assert line_of(found) == f"cause: {words}"
+
+
+def test_what_may_differ_is_told_before_the_cause_is_called_not_known() -> None:
+    """A file that was changed later, and an answer that the recording lacks; not a clock, which is tried, nor what is equal."""
+    heading = "  this step, or the code that it runs, "
+    untested = "  whether that makes the difference is not tested"
+    reads = [
+        ReadComparison(kind, name, "game.py", 3, "game.py:3", result, "so it is")
+        for kind, name, result in (
+            ("file", "later.json", LATER),
+            ("contact", "http.client.request", NOT_COMPARED),
+            ("clock", "time.time", NOT_COMPARED),
+            ("file", "same.json", EQUAL),
+        )
+    ]
+    later = [
+        f"{heading}reads what was changed after the recording began:",
+        "    later.json: so it is (read at game.py:3)",
+    ]
+    asked = f"{heading}asks another program or computer, whose answers the recording did not note:"
+    assert unrepeated_lines(reads) == [
+        *later,
+        untested,
+        asked,
+        "    http.client.request: so it is (read at game.py:3)",
+        untested,
+    ]
+    assert unrepeated_lines(reads[2:]) == []
+    both = unrepeated_lines([ReadComparison("variable", "PACE", "game.py", 3, "game.py:3", DIFFERS, "so"), *reads[:1]])
+    assert both[1:] == [
+        "    PACE: so (read at game.py:3)",
+        "  whether that makes the difference is not tested: the tape has a digest of it at most, and no content",
+        *later,
+        untested,
+        "  --env PACE=VALUE tests a value",
+    ]

@@ -5,15 +5,18 @@ It is in META, or, of a simulation whose first steps were watched while it was r
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import attrs
 
+from recorder.ambient.outside.code_parts.named_outside import NAMED_MAX, NamedFact, named_facts, named_path
 from recorder.ambient.outside.loaded_code import KEY as CODE
 from recorder.ambient.outside.loaded_code import CodeNote, decode_code_note
 from recorder.ambient.outside.loaded_modules import MODULES_MAX, loaded_modules
-from recorder.ambient.outside.outside_read import KINDS, NAME_CHARS_MAX, OutsideRead
+from recorder.ambient.outside.outside_read import FILE, FOLDER, KINDS, NAME_CHARS_MAX, VARIABLE, OutsideRead
 from recorder.ambient.outside.process_facts import process_facts
+from sim.kernel.simulation import Simulation
 
 KEY = "outside"
 NOTED_MAX = 64  # Reads in a note: META is repeated in each file of a tape.
@@ -33,6 +36,9 @@ class NotedReads:
 
     steps: int
     reads: tuple[OutsideRead, ...]
+
+
+NOTHING_READ = NotedReads(0, ())  # Of a simulation that may be tried, and whose first steps were not watched.
 
 
 @attrs.frozen
@@ -112,6 +118,7 @@ class OutsideNote:
         unknown_before: of the steps before that of this tick it is not known; of all steps of a tape that was never closed.
         watches: True if settings of the process that were changed while the run was recorded are in the end of the tape.
         settings: those.
+        named: what the code names of the outside world, as it was when the recording began; see named_outside.py.
     """
 
     process: dict[str, str] | None = None
@@ -123,10 +130,27 @@ class OutsideNote:
     unknown_before: int = 0
     watches: bool = False
     settings: WatchedSettings = attrs.field(factory=WatchedSettings)
+    named: tuple[NamedFact, ...] = ()
 
-    def fact(self, kind: str, name: str) -> tuple[str | None] | None:
-        """The noted fact, in a tuple; None if it was not noted."""
-        return next(((read.fact,) for read in self.reads if (read.kind, read.name) == (kind, name)), None)
+    def fact(self, kind: str, name: str, reader: str = "") -> tuple[str | None] | None:
+        """The noted fact, in a tuple; None if it was not noted. reader: the file of the user's code that reads it."""
+        own = ((read.fact,) for read in self.reads if (read.kind, read.name) == (kind, name))
+        return next(own, None) or next(((fact,) for _, fact in self._named(kind, name, reader)), None)
+
+    def entries(self, folder: str, reader: str) -> set[str] | None:
+        """The names that were in a folder when the recording began; None if not all of them are known."""
+        for path, fact in self._named(FOLDER, folder, reader):
+            inside = [
+                one[len(path) + 1 :] for kind, one, _ in self.named if kind == FILE and one.startswith(f"{path}/")
+            ]
+            names = {one for one in inside if "/" not in one}
+            return names if str(len(names)) == fact.partition(" ")[0] else None
+        return None
+
+    def _named(self, kind: str, name: str, reader: str) -> Iterator[tuple[str, str]]:
+        for own_kind, own, fact in self.named:
+            if own_kind == kind and (own == name if kind == VARIABLE else named_path(name, reader, own)):
+                yield own, fact
 
 
 def note_of(noted: NotedReads | None) -> dict[str, Any]:
@@ -134,9 +158,18 @@ def note_of(noted: NotedReads | None) -> dict[str, Any]:
     return {"process": process_facts(), WATCHES: True, "modules": loaded_modules(), **reads_note(noted)}
 
 
+def named_note(simulation: Simulation) -> dict[str, Any]:
+    """The note on what the simulation's code names, for META; empty if it names nothing."""
+    try:
+        facts = [list(one) for one in named_facts(simulation)]
+    except Exception:  # noqa: BLE001 - whatever a module's objects raise when they are looked at: it stops no recording
+        return {}
+    return {"named": facts} if facts else {}
+
+
 def reads_note(noted: NotedReads | None) -> dict[str, Any]:
     """The note on what the first steps read; empty if they were not watched."""
-    if noted is None:
+    if noted is None or not noted.steps:
         return {}
     facts = dict.fromkeys((read.kind, read.name, read.place, read.fact) for read in noted.reads)
     return {"steps": noted.steps, "reads": [list(fact) for fact in facts][:NOTED_MAX]}
@@ -162,6 +195,9 @@ def decode_note(*plain: Any) -> OutsideNote:
                 note = attrs.evolve(note, modules=tuple(name for name in names[:MODULES_MAX] if isinstance(name, str)))
         if (code := decode_code_note(part.get(CODE))) is not None:
             note = attrs.evolve(note, code=code)
+        match part.get("named"):
+            case list(facts):
+                note = attrs.evolve(note, named=tuple(filter(None, map(_decode_named, facts[:NAMED_MAX]))))
         match part:
             case {"replaced": list(replaced), "unknown_before": int(unknown)}:
                 known = [one for one in map(_decode_replaced, replaced[:REPLACED_MAX]) if one is not None]
@@ -171,6 +207,13 @@ def decode_note(*plain: Any) -> OutsideNote:
                 facts = [fact for fact in map(_decode_fact, reads[:NOTED_MAX]) if fact is not None]
                 note = attrs.evolve(note, steps=steps, reads=tuple(facts))
     return note
+
+
+def _decode_named(plain: Any) -> NamedFact | None:
+    match plain:
+        case [str(kind), str(name), str(fact)] if kind in (FILE, FOLDER, VARIABLE):
+            return kind, name, fact[:NAME_CHARS_MAX]
+    return None
 
 
 def _decode_replaced(plain: Any) -> ReplacedCode | None:

@@ -1,1 +1,1 @@
-"""The parts of the user's code that are neither functions nor values: class statements, decorators, and what names stand for."""
+"""The parts of the user's code that are neither functions nor values: class statements, decorators, what names stand for, what texts name."""

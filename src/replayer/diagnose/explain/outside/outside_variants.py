@@ -13,8 +13,8 @@ from functools import partial
 import attrs
 
 from recorder.ambient.outside.outside_note import OutsideNote
-from recorder.ambient.outside.outside_read import ATTRIBUTES, CHANGED, FILE, VARIABLE, OutsideRead
-from replayer.desync.outside_comparison import EQUAL, compare_reads
+from recorder.ambient.outside.outside_read import ABSENT, ATTRIBUTES, CHANGED, FILE, FOLDER, VARIABLE, OutsideRead
+from replayer.desync.outside_comparison import EQUAL, compare_reads, other_entries, shown_entries
 from replayer.diagnose.explain.variants import Replaced, Variant, VariantOutcome
 
 # Processes in which a replacement must give the recorded state; more if the step differs from run to run as it is.
@@ -34,10 +34,16 @@ def outside_variants(
     step_reads, variants = list(reads), dict[tuple[str, str], Variant]()
     places = {(read.kind, read.name): read.place for read in step_reads}
     equal = {(one.kind, one.name) for one in compare_reads(note, step_reads) if one.result == EQUAL}
+    known = {(read.kind, read.name) for read in step_reads if _was_there(note, read)}
+    listed = {os.path.abspath(read.name) for read in step_reads if read.kind == FOLDER}  # noqa: PTH100
     for read in step_reads:
         key = read.kind, read.name
+        if read.kind == FOLDER:
+            variants |= _with_noted_entries(now, read, note)
+        # Without a file, its folder has other entries: of a step that lists them, it would be these that are tried.
+        may_miss = key not in equal | known and os.path.dirname(os.path.abspath(read.name)) not in listed  # noqa: PTH100, PTH120
         # Of what cannot be inspected, os.path says that it is no file; the methods of Path raise.
-        if read.kind in (FILE, ATTRIBUTES) and key not in equal and os.path.isfile(read.name):  # noqa: PTH113
+        if read.kind in (FILE, ATTRIBUTES) and may_miss and os.path.isfile(read.name):  # noqa: PTH113
             what = f"{read.name} (read at {places[key]})"
             replaced = Replaced(what, "this file is missing", missing=(read.name,))
             variants.setdefault((FILE, read.name), _replacing(now, f"{read.name} missing", replaced))
@@ -52,9 +58,25 @@ def outside_variants(
             variant = _replacing(now, f"{read.name} not set", Replaced(what, "it is not set"))
             changed = attrs.evolve(variant, environment={**now.environment, read.name: None})
             variants.setdefault((VARIABLE, read.name), changed)
-    return [*variants.values(), *_emptied(now, (one for one in step_reads if (one.kind, one.name) not in equal))][
-        :TRIED_MAX
-    ]
+    others = (one for one in step_reads if (one.kind, one.name) not in equal | known)
+    return [*variants.values(), *_emptied(now, others)][:TRIED_MAX]
+
+
+def _was_there(note: OutsideNote, read: OutsideRead) -> bool:
+    """Return True for a file that was there when the recording began, and was not empty."""
+    fact = note.fact(FILE, read.name, read.path) if read.kind in (FILE, ATTRIBUTES) else None
+    return fact is not None and fact[0] is not None and fact[0] != ABSENT and not fact[0].startswith("0 ")
+
+
+def _with_noted_entries(now: Variant, read: OutsideRead, note: OutsideNote) -> dict[tuple[str, str], Variant]:
+    """The variant in which a folder has the entries that it had when the recording began; empty if one of them is gone."""
+    new, gone = other_entries(note.entries(read.name, read.path), read.name)
+    if not new or gone:
+        return {}
+    what = f"the entries of {read.name} (read at {read.place}; {shown_entries(new, gone)})"
+    missing = tuple(os.path.join(read.name, name) for name in new)  # noqa: PTH118
+    replaced = Replaced(what, "they are those of when the recording began", missing=missing)
+    return {(FOLDER, read.name): _replacing(now, f"{read.name} with its entries of then", replaced)}
 
 
 def _emptied(now: Variant, reads: Iterable[OutsideRead]) -> list[Variant]:

@@ -15,7 +15,7 @@ import pytest
 import recorder
 import replayer.commands.main
 from recorder.ambient.outside.outside_note import decode_note
-from recorder.ambient.outside.outside_read import OutsideRead
+from recorder.ambient.outside.outside_read import OutsideRead, content_fact
 from recorder.processes.fork_call import in_a_copy
 from replayer.diagnose.explain.outside.import_reads import noting_variables
 from replayer.diagnose.explain.outside.outside_variants import outside_variants
@@ -79,6 +79,17 @@ class Paced:
         self.far += PACE  # Paced
 
 
+class Rooms:
+    def __init__(self):
+        self.tick, self.name = 0, ""
+
+    def step(self, inputs):
+        self.tick += 1
+        if self.tick == 6:
+            names = sorted(os.listdir("rooms"))  # Rooms
+            self.name = Path("rooms", names[len(names) // 2]).read_text()
+
+
 class Dicing:
     def __init__(self):
         self.far = 0.0
@@ -100,9 +111,9 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return importlib.import_module("outside_programs")
 
 
-def play(programs: Any, name: str) -> None:
+def play(programs: Any, name: str, trial_ms: float = 0) -> None:
     """Record 8 steps of a program."""
-    with recorder.record(getattr(programs, name)(), "run.tape", step="step", quiet=True, trial_ms=0) as game:
+    with recorder.record(getattr(programs, name)(), "run.tape", step="step", quiet=True, trial_ms=trial_ms) as game:
         for _ in range(8):
             game.step(None)
 
@@ -169,6 +180,60 @@ def test_a_file_that_was_empty_when_the_recording_began_is_named(
     assert facts["replaced"]["how"] == "this file is empty"
     (read,) = [one for one in facts["outside"] if one["name"] == "tab.txt"]
     assert (read["result"], read["line"]) == ("changed later", line_of("Tab"))
+
+
+@pytest.mark.parametrize("gone", [False, True])
+@pytest.mark.seldom(0.3)
+def test_entries_that_came_or_went_are_named(programs: Any, capsys: pytest.CaptureFixture[str], *, gone: bool) -> None:
+    """And no file that the step opens: without that one, too, the step may give the recorded state, by another list.
+
+    What is gone cannot be tried.
+    """
+    Path("rooms").mkdir()
+    for name in ("attic", "cellar", "hall", "kitchen", "tower"):
+        Path("rooms", name).write_text(name)
+    play(programs, "Rooms", trial_ms=1)
+    for name in ("attic~", "barn"):
+        Path("rooms", name).write_text("attic")
+    if gone:
+        Path("rooms", "tower").unlink()
+    facts = explained("Rooms", capsys)
+
+    line = line_of("Rooms")
+    (read,) = [one for one in facts["outside"] if one["name"] == "rooms"]
+    assert facts["tick"] == 6
+    assert (read["result"], read["line"]) == ("differs", line)
+    assert read["found"].endswith(f": attic~, barn new{', tower gone' if gone else ''}")
+    if gone:
+        assert facts["replaced"] is None
+    else:
+        assert (
+            facts["replaced"]["what"] == f"the entries of rooms (read at outside_programs.py:{line}; attic~, barn new)"
+        )
+        assert facts["cause"]["line"] == line
+
+
+def test_a_file_that_was_there_is_not_tried_as_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor as empty, if it was not; nor one of a folder that the step lists: it would be the list that is tried."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rooms").mkdir()
+    for name in ("map.txt", "rooms/hall"):
+        (tmp_path / name).write_text("x")
+    read = OutsideRead("file", "map.txt", str(tmp_path / "game.py"), 3, content_fact("map.txt"))
+    inside = [
+        OutsideRead(kind, name, "game.py", 4, None) for kind, name in (("folder", "rooms"), ("file", "rooms/hall"))
+    ]
+
+    def tried(reads: list[OutsideRead], fact: str | None) -> list[str]:
+        note = decode_note({"named": [["file", "map.txt", fact]]} if fact is not None else None)
+        return [one.label for one in outside_variants(Variant("now"), reads, [], note)]
+
+    assert tried([read], None) == ["map.txt missing", "map.txt empty"]
+    assert tried([read], "9 00ff") == []
+    assert tried([read], "0 00ff") == ["map.txt missing", "map.txt empty"]
+    assert tried([read], "absent") == ["map.txt missing", "map.txt empty"]
+    assert tried(inside, None) == []
+    assert tried(inside[1:], None) == ["rooms/hall missing"]
 
 
 PLAY_AGED = """

@@ -1,0 +1,128 @@
+"""What the user's code names of the outside world: files and folders beside it, and variables, as a recording finds them.
+
+The first steps of a run are watched, and a later one may read what they do not. A file that is read in the hundredth tick
+stands in the code as a text as well, so its digest is noted when the recording begins, without running anything.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from recorder.ambient.outside.code_parts.places import places_of
+from recorder.ambient.outside.outside_read import FILE, FOLDER, UNSET, VARIABLE, fact_of
+from sim.kernel.simulation import Simulation, subject_of
+
+NAMED_MAX = 128  # Facts in a note: META is repeated in each file of a tape.
+ENTRIES_MAX = 48  # Of a folder whose files are noted, each.
+TIME_S = 0.05  # For all of it: a recording begins after it.
+FILE_BYTES_MAX = 1 << 20  # A larger one may take longer to read than all others together.
+_SOURCE_BYTES_MAX = 1 << 20
+# Of a text that is put together: its beginning.
+_TEXT = re.compile(r"""["'](?:\.?/)?(\w[\w ./-]{0,99})(?=["'{])""")
+_DATA = re.compile(
+    r"[\w ./-]+\.(json|toml|ya?ml|ini|cfg|conf|csv|tsv|txt|xml|dat|bin|npy|npz|pkl|db|sav|save|map|lvl)", re.IGNORECASE
+)
+_VARIABLE = re.compile(r"[A-Za-z_]\w+")
+_CODE = (".py", ".pyc", ".so", ".tape")  # Code is compared by itself, and a tape is what is being written.
+
+NamedFact = tuple[str, str, str]  # The kind, the path relative to root_of() or the name, and the fact.
+
+
+def named_facts(simulation: Simulation) -> list[NamedFact]:
+    """The facts, files first; as many as TIME_S allows. It runs no code of the user's."""
+    end_s = time.monotonic() + TIME_S
+    root, found = root_of(simulation), dict[tuple[str, str], str]()
+    if root is None:
+        return []
+    variables = list[str]()
+    for folder, source in _sources(simulation):
+        texts = list(dict.fromkeys(_TEXT.findall(source)))
+        if "environ" in source or "getenv" in source:
+            variables += [
+                text for text in texts if _VARIABLE.fullmatch(text) and (text.isupper() or text in os.environ)
+            ]
+        bases = list(dict.fromkeys((folder, os.path.dirname(folder), os.getcwd())))  # noqa: PTH109, PTH120 - texts
+        for kind, path in paths_of(bases, texts):
+            if time.monotonic() > end_s or len(found) >= NAMED_MAX:
+                break
+            own = _relative(path, root)
+            if own is not None and (kind, own) not in found and (fact := fact_of(kind, path)) is not None:
+                found[kind, own] = fact
+    facts = [(kind, path, fact) for (kind, path), fact in found.items()]
+    facts += [(VARIABLE, name, fact_of(VARIABLE, name) or UNSET) for name in dict.fromkeys(variables)]
+    return facts[:NAMED_MAX]
+
+
+def root_of(simulation: Simulation) -> str | None:
+    """The folder that paths are relative to: that of the module, or around the package, of the simulation's class."""
+    outermost = type(subject_of(simulation)).__module__.partition(".")[0]
+    file = getattr(sys.modules.get(outermost), "__file__", None)
+    if not isinstance(file, str):
+        return None
+    path = Path(os.path.abspath(file))  # noqa: PTH100 - links stay
+    return str(path.parent.parent if path.stem == "__init__" else path.parent)
+
+
+def named_path(path: str, reader: str, own: str) -> bool:
+    """Return True if a path, read by a file of the user's code, is the noted one: relative to a folder around that file."""
+    full = os.path.abspath(path)  # noqa: PTH100 - links stay
+    return full == own or (full.endswith(f"/{own}") and os.path.abspath(reader).startswith(full[: -len(own)]))  # noqa: PTH100
+
+
+def _sources(simulation: Simulation) -> Iterator[tuple[str, str]]:
+    """The folder and the text of each module around the simulation's class."""
+    for file in dict.fromkeys(place.path for place in places_of(simulation)):
+        if not file.endswith(".py"):
+            continue
+        try:
+            with open(file, encoding="utf-8", errors="replace") as source:  # noqa: PTH123
+                yield os.path.dirname(os.path.abspath(file)), source.read(_SOURCE_BYTES_MAX)  # noqa: PTH100, PTH120
+        except OSError:
+            continue
+
+
+def paths_of(bases: Sequence[str], texts: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """The files and folders that texts name; of a folder, its files as well; a missing file if its text looks like one."""
+    present = {base: _entries(base) for base in bases}
+    for text in texts:
+        first, inside = text.partition("/")[0], text.rstrip("/")
+        found = [f"{base}/{inside}" for base in bases if first in present[base]]
+        for path in found:
+            if os.path.isdir(path):  # noqa: PTH112
+                yield from _folder(path)
+            elif _counts(path):
+                yield FILE, path
+        if _DATA.fullmatch(text) and not any(os.path.exists(path) for path in found):  # noqa: PTH110
+            yield FILE, f"{bases[0]}/{text}"
+
+
+def _folder(path: str) -> Iterator[tuple[str, str]]:
+    names = _entries(path)
+    yield FOLDER, path
+    if len(names) <= ENTRIES_MAX:
+        yield from ((FILE, f"{path}/{name}") for name in sorted(names) if _counts(f"{path}/{name}"))
+
+
+def _entries(folder: str) -> set[str]:
+    try:
+        return set(os.listdir(folder))  # noqa: PTH208 - the names alone
+    except OSError:
+        return set()
+
+
+def _counts(path: str) -> bool:
+    try:
+        return os.path.isfile(path) and not path.endswith(_CODE) and os.path.getsize(path) <= FILE_BYTES_MAX  # noqa: PTH113, PTH202
+    except OSError:
+        return False
+
+
+def _relative(path: str, root: str) -> str | None:
+    """The path below the root; one elsewhere as it is."""
+    full = os.path.abspath(path)  # noqa: PTH100 - links stay
+    return full[len(root) + 1 :] if full.startswith(f"{root}/") else full
