@@ -319,13 +319,13 @@ def test_what_functions_keep_is_not_compared_with_a_note_that_lacks_it(load_shop
     """An earlier version noted none: that says nothing, and what they keep is left out."""
     used = KEEPING.replace("self.days += 1", "self.days += by_one(0)")
     plain = code_note(load_shop(used).Shop())[KEY]
-    del plain["kept"]
+    del plain["keeps"]
     note = decode_code_note(plain)
     assert note is not None
     found = compare_code(note, load_shop(used.replace("raised(1)", "raised(3)")).Shop())
     assert found is not None
     assert (found.different, found.values, found.gone_values) == ([], [], 0)
-    assert [one.partition(" ")[0] for one in found.left_out] == ["by_one"]
+    assert [one.partition(" ")[0] for one in found.left_out] == ["by_one", "Counter.doubled", "Counter.paid"]
 
 
 def test_what_functions_keep_and_no_text_tells_is_left_out(load_shop: Load) -> None:

@@ -68,6 +68,22 @@ def _value_text(value: Any, left: list[int]) -> str:
     return f"{kind.__name__}({sorted(texts) if kind in (set, frozenset) else texts})"
 
 
+def array_orders(value: Any) -> list[str]:
+    """How the arrays of a plain value lie in memory, which decides in which order ravel("K") and sums go through them."""
+    if value_text(value) is None:
+        return []
+    waiting, found = [value], list[str]()
+    while waiting:
+        one = waiting.pop()
+        if type(one) is np.ndarray:
+            found.append("C" if one.flags.c_contiguous else "F" if one.flags.f_contiguous else f"{one.strides}")
+        elif type(one) is dict:
+            waiting += one.values()
+        elif type(one) in (list, tuple):
+            waiting += one
+    return found
+
+
 def assignment_line(path: str, name: str) -> int | None:
     """The first line of a file, as it is now, that gives a value to a qualified name, such as "Shop.tax"; None if none is found."""
     body, key = body_of(path, name)

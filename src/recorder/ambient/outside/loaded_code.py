@@ -20,12 +20,14 @@ import attrs
 import xxhash
 
 from recorder.ambient.outside.code_parts.defining_lines import place_text
+from recorder.ambient.outside.code_parts.kept_text import earlier_kept_texts, kept_text
 from recorder.ambient.outside.code_parts.places import Place, is_special, places_of
 from recorder.ambient.outside.code_parts.statements import CodeStatement, statements_of
-from recorder.ambient.outside.code_text import assignment_line, function_text, is_constant, value_text
+from recorder.ambient.outside.code_parts.untold_values import untold_values
+from recorder.ambient.outside.code_text import function_text, is_constant, value_text
 from recorder.ambient.outside.line_digests import LINE_BYTES, first_edited_line, line_digests
 from recorder.ambient.outside.loaded_modules import imported_sources
-from recorder.ambient.outside.reached_functions import is_left_out, kept_text, names_in_code, reached_functions
+from recorder.ambient.outside.reached_functions import names_in_code, reached_functions
 from recorder.ambient.roots import content_of
 from sim.enum_members import is_enums
 from sim.replaced_code import own_code
@@ -38,6 +40,7 @@ _NAME_BYTES = 4
 _MEMBER_NAMES = "_member_names_"  # Of an enumeration, in their order.
 _ATTRS = "<attrs generated"  # In the name that attrs gives as the file of what it compiles.
 _STATEMENTS = "class statements and decorators"
+_REFERENCES = "functions written in C that names stand for, and how arrays lie in memory"
 _IMPORTED, _KEPT = "imported ", "kept "  # In front of the text of a module, and of what a function keeps.
 
 
@@ -87,19 +90,23 @@ class CodeNote:
         definitions: the digests of functions.
         values: those of plain values.
         lines: by a digest of a function's name and its number of that name, the digests of its lines, joined.
+        is_kept_early: kept has the names of modules, as earlier versions noted it.
         kept: the digests of what functions, partial calls and patterns keep; None in the note of an earlier version.
         imported: the digests of the modules that functions import; None in the note of an earlier version.
         statements: those of class statements, decorators, and what names stand for; None in the note of an earlier
             version, and if there were too many.
+        references: those of functions of C that names stand for, and of the order of arrays in memory; None as above.
     """
 
     python: str
     definitions: frozenset[bytes]
     values: frozenset[bytes]
     lines: Mapping[bytes, bytes]
+    is_kept_early: bool = False
     kept: frozenset[bytes] | None = None
     imported: frozenset[bytes] | None = None
     statements: frozenset[bytes] | None = None
+    references: frozenset[bytes] | None = None
 
 
 @attrs.frozen
@@ -141,17 +148,25 @@ def code_note(simulation: Any) -> dict[str, Any]:
         kept = {_digest(one) for one in _kept(places)}
         imported = {_digest(one) for one in _imported(named)}
         read = names_in_code(_functions(named))
-        statements = {_statement_digest(one) for one in statements_of(places, read)}
+        statements = {is_early: set[bytes]() for is_early in (True, False)}
+        for one in statements_of(places, read):
+            statements[one.is_early].add(_statement_digest(one))
     except Exception:  # noqa: BLE001 - whatever a module's objects raise when they are looked at: it stops no recording
         return {}
     definitions = {digest for is_value, digest in found if not is_value}
     values = {digest for is_value, digest in found if is_value}
     if not definitions or len(definitions) + len(values) + len(kept) + len(imported) > DEFINITIONS_MAX:
         return {}
-    known = {"python": _python(), "definitions": _joined(definitions), "values": _joined(values), "kept": _joined(kept)}
+    known = {
+        "python": _python(),
+        "definitions": _joined(definitions),
+        "values": _joined(values),
+        "keeps": _joined(kept),
+    }
     known["imported"] = _joined(imported)
-    if len(statements) <= DEFINITIONS_MAX:
-        known["statements"] = _joined(statements)
+    for key, is_early in (("statements", True), ("references", False)):
+        if len(statements[is_early]) <= DEFINITIONS_MAX:
+            known[key] = _joined(statements[is_early])
     return {KEY: {**known, "lines": lines} if len(lines) <= LINES_BYTES_MAX else known}
 
 
@@ -161,8 +176,11 @@ def decode_code_note(plain: Any) -> CodeNote | None:
         case {"python": str(python), "definitions": bytes(definitions), "values": bytes(values)} if not (
             len(definitions) % DIGEST_BYTES or len(values) % DIGEST_BYTES
         ):
-            later = (_parted_if_any(plain.get(name)) for name in ("kept", "imported", "statements"))
-            return CodeNote(python, _parted(definitions), _parted(values), _parted_lines(plain.get("lines")), *later)
+            is_early = "keeps" not in plain
+            names = ("kept" if is_early else "keeps", "imported", "statements", "references")
+            kept, *later = (_parted_if_any(plain.get(name)) for name in names)
+            lines = _parted_lines(plain.get("lines"))
+            return CodeNote(python, _parted(definitions), _parted(values), lines, is_early, kept, *later)
     return None
 
 
@@ -176,16 +194,19 @@ def compare_code(note: CodeNote, simulation: Any) -> CodeComparison | None:
     values = {_digest(one): one for one in named if one.is_value}
     new = [one for digest, one in code.items() if digest not in note.definitions]
     edited = _edited_lines(named, note.lines)
-    kept = {} if note.kept is None else {_digest(one): one for one in _kept(places)}
+    kept = _kept_beside(note, places)
     read = names_in_code(_functions(named))
-    left_out = list(dict.fromkeys(_left_out(places, read, is_kept=note.kept is not None)))
-    other_values = [one for digest, one in values.items() if digest not in note.values]
     imported = {_digest(one): f"{one.name} (imported at {one.path})" for one in _imported(named)}
+    not_compared = list(untold_values(places, read, is_kept=note.kept is not None, is_early=note.is_kept_early))
+    not_compared += imported.values() if note.imported is None else ()
+    other_values = [one for digest, one in values.items() if digest not in note.values]
     noted_imports = imported.keys() if note.imported is None else note.imported
-    left_out += imported.values() if note.imported is None else ()
-    statements = {_statement_digest(one): one for one in statements_of(places, read)}
-    noted_statements = statements.keys() if note.statements is None else note.statements
-    other = [one for digest, one in statements.items() if digest not in noted_statements]
+    found = {is_early: dict[bytes, CodeStatement]() for is_early in (True, False)}
+    for one in statements_of(places, read):
+        found[one.is_early][_statement_digest(one)] = one
+    parts = [(_STATEMENTS, found[True], note.statements), (_REFERENCES, found[False], note.references)]
+    beside = [(now, noted) for _, now, noted in parts if noted is not None]
+    other = [one for now, noted in beside for digest, one in now.items() if digest not in noted]
     other_kept = [one for digest, one in kept.items() if digest not in (note.kept or ())]
     return CodeComparison(
         compared=sum(not one.is_value for one in named),
@@ -196,10 +217,10 @@ def compare_code(note: CodeNote, simulation: Any) -> CodeComparison | None:
         + max(0, len((note.kept or frozenset()) - kept.keys()) - len(other_kept)),
         # Of what has changed, the digest of before is gone, too.
         gone=max(0, len(note.definitions - code.keys()) - len(new)),
-        left_out=left_out,
+        left_out=list(dict.fromkeys(not_compared)),
         imported=[text for digest, text in imported.items() if digest not in noted_imports],
-        gone_statements=max(0, len(noted_statements - statements.keys()) - len(other)),
-        not_noted=[_STATEMENTS] if note.statements is None and statements else [],
+        gone_statements=max(0, sum(len(noted - now.keys()) for now, noted in beside) - len(other)),
+        not_noted=[what for what, now, noted in parts if noted is None and now],
     )
 
 
@@ -248,20 +269,6 @@ def _shown_values(different: list[Definition]) -> Iterator[str]:
         holder, _, key = one.name.rpartition(".")
         if one.is_enums and key == _MEMBER_NAMES and holder not in changed:
             yield f"the members of {holder} ({one.file})"
-
-
-def _left_out(places: Iterable[Place], named: set[str], *, is_kept: bool) -> Iterator[str]:
-    """What the code names and the note has no digest of. named: what functions read. is_kept: see CodeNote.kept."""
-    found = dict[int, str]()
-    for place in places:
-        value = place.value()
-        if place.key not in named or is_special(place.key) or value_text(value) is not None:
-            continue
-        is_left = is_left_out(value) and not (is_kept and kept_text(value, place.module))
-        line = assignment_line(place.path, place.name) if is_left else None
-        if line is not None or (is_left and id(value) not in found):  # Where it is made, not imported.
-            found[id(value)] = f"{place.name} ({place_text(place.path, place.name)})"
-    yield from found.values()
 
 
 def _lines_of(named: Iterable[Definition]) -> Iterator[tuple[bytes, bytes]]:
@@ -347,6 +354,22 @@ def _kept(places: Iterable[Place]) -> Iterator[Definition]:
         text = kept_text(value, place.module) if value_text(value) is None else None
         if text:
             yield Definition(place.name, place.file, f"{_KEPT}{text}", place.path)
+
+
+def _kept_beside(note: CodeNote, places: Iterable[Place]) -> dict[bytes, Definition]:
+    """What functions keep, by digest; for an early note, with that of its texts which is in it, if any is."""
+    if note.kept is None:
+        return {}
+    if not note.is_kept_early:
+        return {_digest(one): one for one in _kept(places)}
+    found = {}
+    for place in places:
+        value = place.value()
+        texts = earlier_kept_texts(value, place.module) if value_text(value) is None else []
+        kept = [Definition(place.name, place.file, f"{_KEPT}{text}", place.path) for text in texts if text]
+        known = [one for one in kept if _digest(one) in note.kept]
+        found.update({_digest(one): one for one in (known or kept)[:1]})
+    return found
 
 
 def _members_of_enum(place: Place, members: dict[str, Any]) -> Iterator[Definition]:

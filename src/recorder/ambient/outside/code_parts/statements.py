@@ -16,9 +16,10 @@ from typing import Any
 
 import attrs
 
+from recorder.ambient.outside.code_parts.c_functions import c_function_text
 from recorder.ambient.outside.code_parts.defining_lines import class_line, import_line, place_text
 from recorder.ambient.outside.code_parts.places import Place, is_defined_here, is_special
-from recorder.ambient.outside.code_text import is_constant, value_text
+from recorder.ambient.outside.code_text import array_orders, assignment_line, is_constant, value_text
 from recorder.ambient.roots import CACHE_TYPE, content_of, is_users, kept_by_decorator
 from sim.enum_members import is_enums
 from sim.kernel.class_names import importable_module, module_of
@@ -47,6 +48,7 @@ class CodeStatement:
         place: where it stands.
         now: what a name stands for, in a few words; empty of a class.
         is_code: False for a name that may be given another meaning while a program runs.
+        is_early: True if it was noted by earlier versions, too.
     """
 
     name: str
@@ -55,13 +57,14 @@ class CodeStatement:
     place: Place
     now: str = ""
     is_code: bool = True
+    is_early: bool = True
 
     @property
     def shown(self) -> str:
         """With the file and the line as they are now."""
         path, file = self.place.path, self.place.file
         if self.what:
-            line = class_line(path, self.name)
+            line = class_line(path, self.name) or assignment_line(path, self.name)
             return f"{self.what}{self.name} ({file}{'' if line is None else f':{line}'})"
         line = import_line(path, self.name)
         where = place_text(path, self.name) if line is None else f"{file}:{line}"
@@ -76,8 +79,12 @@ def statements_of(places: Iterable[Place], named: set[str]) -> Iterator[CodeStat
             yield CodeStatement(place.name, "the class statement of ", _without_home(_class_text(value), place), place)
             if fields := _fields_text(value):
                 yield CodeStatement(place.name, "the fields of ", _without_home(fields, place), place)
-        elif (one := _meaning(place, value)) is not None and (one.is_code or place.key in named):
-            yield one
+        else:
+            yield from (one for one in _meanings(place, value) if one.is_code or place.key in named)
+            if (orders := array_orders(value)) and (isinstance(place.holder, type) or place.key in named):
+                yield CodeStatement(
+                    place.name, "the order in memory of ", f"{orders}", place, is_code=False, is_early=False
+                )
 
 
 def _without_home(text: str, place: Place) -> str:
@@ -88,21 +95,24 @@ def _without_home(text: str, place: Place) -> str:
     return text
 
 
-def _meaning(place: Place, value: Any) -> CodeStatement | None:
-    """What a name stands for; None for a value."""
+def _meanings(place: Place, value: Any) -> Iterator[CodeStatement]:
+    """What a name stands for, as earlier versions noted it, and once more if that lacks functions of C; none for a value."""
     key, is_in_class = place.key, isinstance(place.holder, type)
     if key in _OF_ANNOTATIONS or (is_special(key) and not is_in_class):
-        return None
+        return
     if isinstance(place.holder, enum.EnumMeta) and is_enums(key):
-        return None
-    text = _text(value)
-    if text is None:
-        return None
+        return
+    early = _EARLY.text(value)
+    text = _FULL.text(value)
     is_function = type(value) is types.FunctionType
-    is_own = text == f"{_home(value)}.{place.name}" if is_function else True
-    is_alias = issubclass(type(value), type | types.ModuleType | types.BuiltinFunctionType)
+    is_own = early == f"{_home(value)}.{place.name}" if is_function else True
+    is_alias = issubclass(type(value), type | types.ModuleType) or c_function_text(value) is not None
     is_code = is_in_class or not (is_alias or (is_function and value.__module__ != place.module))
-    return CodeStatement(place.name, "", _without_home(text, place), place, _now(value, is_own=is_own), is_code)
+    now = _now(value, is_own=is_own)
+    if early is not None:
+        yield CodeStatement(place.name, "", _without_home(early, place), place, now, is_code)
+    if text is not None and text != early:
+        yield CodeStatement(place.name, "", _without_home(text, place), place, now, is_code, is_early=False)
 
 
 def _now(value: Any, *, is_own: bool) -> str:
@@ -112,8 +122,8 @@ def _now(value: Any, *, is_own: bool) -> str:
         return f"the module {(content_of(value) or {}).get('__name__')}"
     if issubclass(kind, type):
         return f"the class {value.__qualname__}"
-    if kind is types.BuiltinFunctionType:
-        return f"{value.__module__}.{value.__qualname__}"
+    if (text := c_function_text(value)) is not None:
+        return text
     if kind is types.FunctionType:
         name = own_code(value).co_qualname.partition(".<locals>")[0]
         return "a function without a decorator" if is_own else f"a function of {name}"
@@ -122,49 +132,73 @@ def _now(value: Any, *, is_own: bool) -> str:
     return f"a {kind.__qualname__}"
 
 
-def _text(value: Any, depth: int = 0) -> str | None:
-    """What a name stands for, as text; None for what is no function, class or module, and for what is left out."""
-    kind = type(value)
-    if depth > _DEPTH_MAX:
-        return "..."
-    if kind is types.FunctionType:
-        return _function_text(value, depth)
-    if kind is types.BuiltinFunctionType:
-        home = value.__module__
-        return f"{home}.{value.__qualname__}" if home in _BUILTIN_MODULES and value.__name__ not in _REPLACED else None
-    if issubclass(kind, types.ModuleType):
-        return f"module {importable_module(str((content_of(value) or {}).get('__name__')))}"
-    if issubclass(kind, type):
-        name = _class_name(value)
-        return None if name.partition(".")[0] in _LEFT_OUT else f"class {name}"
-    if kind is CACHE_TYPE:
-        return f"{sorted(value.cache_parameters().items())!r}({_text(value.__wrapped__, depth + 1)})"
-    if kind in _PARTIAL:
-        return f"{kind.__qualname__}({_text(value.func, depth + 1)})"
-    if issubclass(kind, _DESCRIPTORS):
-        return f"{_class_name(kind)}({[one and _text(one, depth + 1) for one in kept_by_decorator(value)]})"
-    wrapped = (content_of(value) or {}).get("__wrapped__")
-    is_called = any("__call__" in vars(base) or "__get__" in vars(base) for base in kind.__mro__)
-    if is_called and (wrapped is not None or is_users(module_of(kind))):
-        return f"{_class_name(kind)}({_text(wrapped, depth + 1)})"
-    return None
+class _Texts:
+    """What names stand for, as text."""
+
+    def __init__(self, *, with_c: bool) -> None:
+        """with_c: tell all functions, methods and ufuncs that are written in C, and the class that a method is bound to."""
+        self._with_c = with_c
+
+    def text(self, value: Any, depth: int = 0) -> str | None:
+        """None for what is no function, class or module, and for what is left out."""
+        kind = type(value)
+        if depth > _DEPTH_MAX:
+            return "..."
+        if kind is types.FunctionType:
+            return self._function_text(value, depth)
+        if (
+            kind is types.BuiltinFunctionType
+            and value.__module__ in _BUILTIN_MODULES
+            and value.__name__ not in _REPLACED
+        ):
+            return f"{value.__module__}.{value.__qualname__}"
+        if kind is types.BuiltinFunctionType:
+            return self._c_text(value)
+        if issubclass(kind, types.ModuleType):
+            return f"module {importable_module(str((content_of(value) or {}).get('__name__')))}"
+        if issubclass(kind, type):
+            name = _class_name(value)
+            return None if name.partition(".")[0] in _LEFT_OUT else f"class {name}"
+        if kind is CACHE_TYPE:
+            return f"{sorted(value.cache_parameters().items())!r}({self.text(value.__wrapped__, depth + 1)})"
+        if kind in _PARTIAL:
+            return f"{kind.__qualname__}({self.text(value.func, depth + 1)})"
+        if issubclass(kind, _DESCRIPTORS):
+            texts = [one and self.text(one, depth + 1) for one in kept_by_decorator(value)]
+            return f"{_class_name(kind)}({texts}){self._holder_text(value)}"
+        wrapped = (content_of(value) or {}).get("__wrapped__")
+        is_called = any("__call__" in vars(base) or "__get__" in vars(base) for base in kind.__mro__)
+        if is_called and (wrapped is not None or is_users(module_of(kind))):
+            return f"{_class_name(kind)}({self.text(wrapped, depth + 1)})"
+        return self._c_text(value)
+
+    def _c_text(self, value: Any) -> str | None:
+        return c_function_text(value) if self._with_c else None
+
+    def _holder_text(self, value: Any) -> str:
+        """The class that a method is bound to."""
+        is_bound = type(value) is types.MethodType and issubclass(type(value.__self__), type)
+        return f" of {_class_name(value.__self__)}" if is_bound and self._with_c else ""
+
+    def _function_text(self, function: types.FunctionType, depth: int) -> str | None:
+        """A function by its name and those that it keeps, such as the one that a decorator wraps."""
+        home = _home(function)
+        if home.partition(".")[0] in _LEFT_OUT:
+            return None
+        kept = []
+        for cell in function.__closure__ or ():
+            try:
+                inside = cell.cell_contents
+            except ValueError:  # It is empty.
+                continue
+            if type(inside) in (types.FunctionType, CACHE_TYPE) or issubclass(type(inside), _DESCRIPTORS):
+                kept.append(self.text(inside, depth + 1))
+        name = f"{home}.{own_code(function).co_qualname}"
+        return f"{name}({kept})" if kept else name
 
 
-def _function_text(function: types.FunctionType, depth: int) -> str | None:
-    """A function by its name and those that it keeps, such as the one that a decorator wraps."""
-    home = _home(function)
-    if home.partition(".")[0] in _LEFT_OUT:
-        return None
-    kept = []
-    for cell in function.__closure__ or ():
-        try:
-            inside = cell.cell_contents
-        except ValueError:  # It is empty.
-            continue
-        if type(inside) in (types.FunctionType, CACHE_TYPE) or issubclass(type(inside), _DESCRIPTORS):
-            kept.append(_text(inside, depth + 1))
-    name = f"{home}.{own_code(function).co_qualname}"
-    return f"{name}({kept})" if kept else name
+_EARLY = _Texts(with_c=False)  # As earlier versions noted them.
+_FULL = _Texts(with_c=True)
 
 
 def _home(function: Any) -> str:
@@ -215,7 +249,7 @@ def _own_texts(content: Mapping[str, Any]) -> list[str]:
 
 def _field_text(field: Any) -> str:
     parts = [f"{name}={_part_text(getattr(field, name))}" for name in _OF_FIELDS if hasattr(field, name)]
-    factory = _text(getattr(field, "default_factory", None))
+    factory = _EARLY.text(getattr(field, "default_factory", None))
     return f"({parts} {_plain_text(getattr(field, 'default', None))} {factory})"
 
 
