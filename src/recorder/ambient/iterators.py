@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import ast
 import collections
+import decimal
+import fractions
 import itertools
+import math
 import operator
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
+import numpy as np
 
 UPCOMING = 3  # Values that are shown of an iterator.
 DEPTH_MAX = 8  # Iterators in iterators.
@@ -42,6 +46,8 @@ ITERATOR_TYPES = _PLAIN_TYPES | {
 _LIST_ITERATOR: type = type(iter(list[Any]()))
 _HELD_TYPES = {list, tuple, str, bytes, dict, set, frozenset, collections.deque, range, int, float, bool, type(None)}
 _NUMBER_TYPES = {int, float, bool, type(None), range}
+_EXACT_TYPES = {complex, decimal.Decimal, fractions.Fraction}  # Their texts tell them apart.
+_HAS_REDUCE = "__reduce__" in vars(itertools.count)  # Until Python 3.13.
 _VALUE_TYPES = {*_NUMBER_TYPES, str, bytes}
 
 
@@ -79,11 +85,10 @@ class IteratorParts:
 
 def parts_of(iterator: Any) -> IteratorParts | None:
     """Take an iterator apart, which stays where it is; None if that is not possible."""
-    if type(iterator) is itertools.count:
-        start = ast.literal_eval(f"({repr(iterator)[len('count(') : -1]},)")
-        return IteratorParts(itertools.count, start, (), is_single=True)
     if type(iterator) not in ITERATOR_TYPES:
         return None
+    if type(iterator) is itertools.count and not _HAS_REDUCE:
+        return _count_parts(iterator)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)
@@ -98,6 +103,15 @@ def parts_of(iterator: Any) -> IteratorParts | None:
         return IteratorParts(make, tuple(arguments), (), is_single=True)
     is_single = not isinstance(state, tuple)
     return IteratorParts(make, tuple(arguments), (state,) if is_single else state, is_single)
+
+
+def _count_parts(count: Any) -> IteratorParts | None:
+    """The parts of a count from its text, without ``__reduce__``; None if they are other than Python's own numbers."""
+    try:
+        start = ast.literal_eval(f"({repr(count)[len('count(') : -1]},)")
+    except Exception:  # noqa: BLE001 - of a number of the user's, whatever its repr raises
+        return None
+    return IteratorParts(itertools.count, start, (), is_single=True)
 
 
 def _cycle_parts(inner: Any, state: tuple[list[Any], bool]) -> IteratorParts:
@@ -172,6 +186,12 @@ def upcoming_text(iterator: Any) -> str | None:
 def _shown(value: Any, depth: int) -> Any:
     if type(value) in ITERATOR_TYPES:
         return position_of(value, depth + 1)
+    if (
+        type(value) in _EXACT_TYPES
+        or (type(value) is float and math.isnan(value))
+        or (isinstance(value, np.generic) and type(value).__module__ == "numpy")
+    ):
+        return repr(value)
     return value if type(value) in _NUMBER_TYPES else type(value).__name__
 
 

@@ -200,7 +200,7 @@ class _Walk:
 
     def walk_sequence(self, path: Path, value: Any) -> None:
         kind = kind_of(type(value))
-        content = list(value) if kind == "tuple" else self._keep(kind, path, value)
+        content = list(tuple.__iter__(value)) if kind == "tuple" else self._keep(kind, path, value)
         if kind == "deque":
             self.ambient.leaves[(*path, MAXLEN)] = value.maxlen
         self._items(path, kind, content)

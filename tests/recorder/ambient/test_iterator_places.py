@@ -14,6 +14,7 @@ import pytest
 from recorder.ambient.ambient import Ambient
 from recorder.ambient.ambient_diff import find_candidates
 from recorder.ambient.object_walk import take_ambient
+from recorder.ambient.replacement.named_values import ABSENT, child_of
 from recorder.ambient.roots import Roots
 
 MAKERS: dict[str, Callable[[], Iterator[Any]]] = {
@@ -162,3 +163,34 @@ def test_an_iterator_with_two_names_is_one_after_it_was_put_back(monkeypatch: py
     assert next(leaky_worlds.KEPT[0]) == 1  # type: ignore[attr-defined]
     assert next(leaky_worlds.PAIRS) == ("a", 2)  # type: ignore[attr-defined]
     assert next(leaky_worlds.KEPT[0]) == 3  # type: ignore[attr-defined]
+
+
+class Locked(dict[str, Any]):
+    """Refuses to be read like a dict."""
+
+    def __getitem__(self, key: str) -> Any:
+        raise PermissionError(key)
+
+    def __missing__(self, key: str) -> Any:
+        raise PermissionError(key)
+
+
+class Sealed(list[Any]):
+    """Refuses to be read like a list."""
+
+    def __getitem__(self, index: Any) -> Any:
+        raise PermissionError(index)
+
+
+@pytest.mark.parametrize(("holder", "name"), [(Locked(), "turns"), (Sealed([None]), 0)])
+def test_a_container_of_the_users_is_not_asked(holder: Any, name: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The iterator in it is put back by the methods of the plain container."""
+    turns = itertools.cycle((1, 2, 3))
+    next(kind for kind in (dict, list) if isinstance(holder, kind)).__setitem__(holder, name, turns)
+    monkeypatch.setattr(leaky_worlds, "KEPT", holder, raising=False)
+    before = surroundings()
+    assert next(turns) == 1
+    before.put_back()
+    [held] = dict.values(holder) if isinstance(holder, dict) else list.__iter__(holder)
+    assert next(held) == 1
+    assert child_of(holder, ("item", "absent" if name == "turns" else 5)) is ABSENT

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import collections
+import decimal
+import fractions
 import itertools
 import random
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 
+from recorder.ambient import iterators
 from recorder.ambient.iterators import SKIPPED_MAX, copy_of, parts_of, position_of, upcoming, upcoming_text
 from recorder.ambient.members import SetContent
 
@@ -83,6 +87,36 @@ def test_what_would_run_the_users_code_or_take_long_is_not_drained(iterator: Ite
         assert upcoming_text(iterator) == "a object, a object, a object"
     else:
         assert (copy_of(iterator), upcoming(iterator)) == (None, None)
+
+
+class Money(int):
+    """A number of the user's."""
+
+    def __repr__(self) -> str:
+        raise PermissionError
+
+
+NUMBERS = {
+    "decimal": decimal.Decimal("1.5"),
+    "fraction": fractions.Fraction(1, 3),
+    "float32": np.float32(1.5),
+    "complex": 1.5j,
+    "nan": float("nan"),
+    "inf": float("inf"),
+    "user's": Money(3),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_a_count_of_any_number_is_looked_at(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also by its text alone, as of Python 3.14 on. Where the number is Python's own or NumPy's, another position differs."""
+    counts = [itertools.count(NUMBERS[name]) for _ in range(2)]
+    assert position_of(counts[0]) == position_of(counts[1])
+    next(counts[1])
+    if iterators._HAS_REDUCE and name in ("decimal", "fraction", "float32", "complex"):
+        assert position_of(counts[0]) != position_of(counts[1])
+    monkeypatch.setattr(iterators, "_HAS_REDUCE", False)
+    assert position_of(counts[0])[:2] == ("iterator", "count")
 
 
 def test_an_islice_up_to_the_limit_is_drained() -> None:

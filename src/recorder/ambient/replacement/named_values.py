@@ -20,6 +20,7 @@ DEFAULTS = ("default", "")
 ABSENT: Any = object()  # Stands for a missing value.
 
 _WITH_ITEMS: tuple[Any, ...] = (OrderedDict, dict, list, deque, np.ndarray)
+_READ_ITEMS: tuple[Any, ...] = (dict, list, tuple, deque, np.ndarray)
 
 
 def child_of(holder: Any, step: Step) -> Any:
@@ -27,10 +28,7 @@ def child_of(holder: Any, step: Step) -> Any:
     kind, name = step
     match kind:
         case "item":
-            try:
-                return holder[name]
-            except (LookupError, TypeError):
-                return ABSENT
+            return _item_of(holder, name)
         case "cell" if isinstance(holder, ContextVar):
             return holder.get(ABSENT)
         case "cell":
@@ -77,10 +75,22 @@ def set_child(holder: Any, step: Step, value: Any) -> None:
             _put_item(holder, name, value)
 
 
+def _item_of(holder: Any, name: Any) -> Any:
+    """Read an item by the method of the plain container, as _put_item does; of a dict, __missing__ is not called either."""
+    base = _plain_container(holder, _READ_ITEMS)
+    try:
+        return dict.get(holder, name, ABSENT) if base is dict else base.__getitem__(holder, name)
+    except (LookupError, TypeError):
+        return ABSENT
+
+
+def _plain_container(holder: Any, kinds: tuple[Any, ...]) -> Any:
+    return next((one for one in kinds if issubclass(type(holder), one)), type(holder))
+
+
 def _put_item(holder: Any, name: Any, value: Any) -> None:
     """Put an item by the method of the plain container: that of a class derived from it would run the user's code."""
-    base = next((one for one in _WITH_ITEMS if isinstance(holder, one)), type(holder))
-    base.__setitem__(holder, name, value)
+    _plain_container(holder, _WITH_ITEMS).__setitem__(holder, name, value)
 
 
 def _put_cell(holder: Any, value: Any) -> None:
