@@ -248,7 +248,7 @@ def compare_settings(
     read, own = list(reads), changed_settings()
     recorded, present, read_kinds = note.process, own | process_facts(), {one.kind for one in read}
     relative = _relative(note, read, at)
-    unsure = {one.name for one in at.unsure} if at is not None else set[str]()
+    unsure = {*(one.name for one in at.unsure), *at.unknown} if at is not None else set[str]()
     seen = at.seen if at is not None else {}
     different, unread, equal, known = list[str](), list[str](), list[str](), list[str]()
     for name in dict.fromkeys([*recorded, *present]):

@@ -9,7 +9,7 @@ import attrs
 
 from recorder.ambient.outside.outside_note import ChangedSetting
 from recorder.ambient.outside.outside_read import ARGUMENTS, ATTRIBUTES, IDENTITY, OutsideRead
-from recorder.ambient.outside.process_facts import FOLDER
+from recorder.ambient.outside.process_facts import FOLDER, WATCHED
 from recorder.environment import describe_environment
 from replayer.desync.finding import HIDDEN_FROM_RUN, HIDDEN_STATE, NOT_DETERMINISTIC, RESTORE, STACK_DEPTH, TestedCause
 from replayer.desync.outside_comparison import (
@@ -296,12 +296,15 @@ def _environment(tape: Tape, tick: int, reads: list[OutsideRead] | None) -> list
             f"{CHANGED_WHILE}: {'; '.join(map(change_text, at.changes))}; not tested whether that makes the difference"
         )
     found = [TestedCause(cause, "; ".join(map(plain_text, different)), suspicious=True)] if different else []
-    is_known = at.is_known or settings is None  # Without a note on settings, none is said to be equal.
+    is_known = (
+        at.is_known and not at.unknown
+    ) or settings is None  # Without a note on settings, none is said to be equal.
     is_of_tick = [at.is_known and setting_read(read.kind, read.name) is not None for read in compared]
     is_decided = reads is not None and not (parts or different) and is_known and all(is_of_tick)
     is_decided = is_decided and all(read.result == EQUAL for read in compared)
     parts += _equal_parts(equal, compared, at)
     left_out = [_left_out_text(read) for read in compared if read.result in (NOT_COMPARED, NOT_NOTED, LATER)]
+    left_out += [_unknown_text(name, *ticks) for name, ticks in at.unknown.items()]
     left_out.append("files, clocks, other variables" if reads is None else "what other steps read")
     if not any(read.kind == ARGUMENTS for read in compared):
         left_out.insert(-1, "the arguments of the program (sys.argv)")
@@ -315,12 +318,24 @@ def _environment(tape: Tape, tick: int, reads: list[OutsideRead] | None) -> list
 def _equal_parts(equal: list[str], compared: Iterable[ReadComparison], at: NotedAtTick) -> list[str]:
     """What is equal, and when it was so: code may have changed it while the run was recorded."""
     alike = [read for read in compared if read.result == EQUAL]
-    of_tick = [read for read in alike if setting_read(read.kind, read.name) is not None]
-    named = [*equal, *(f"{read.name} (read at {read.place})" for read in of_tick)]
-    when = f"{BEGAN} and at its keyframes" if at.is_known else f"{BEGAN}; whether any was {CHANGED_WHILE} is not known"
-    rest = [f"{read.name} (read at {read.place})" for read in alike if read not in of_tick]
-    parts = [f"compared and equal: {', '.join(named)} ({when})"] if named else []
-    return [*parts, *([f"as {BEGAN}: {', '.join(rest)}"] if rest else [])]
+    settings = {f"{read.name} (read at {read.place})": setting_read(read.kind, read.name) for read in alike}
+    looked = (
+        f"{BEGAN} and at its keyframes" if at.is_known else f"{BEGAN}; whether any was {CHANGED_WHILE} is not known"
+    )
+    whens = dict[str, list[str]]()
+    for name, setting in [*((name, name) for name in equal), *settings.items()]:
+        if setting in at.seen:
+            when = f"at tick {at.seen[setting]:,} of the recording"
+        elif setting not in WATCHED or any(one.name == setting for one in at.changes):
+            when = BEGAN  # Nothing looks at a version again; and what was changed after the step was another one later.
+        else:
+            when = looked
+        if setting is not None:
+            whens.setdefault(when, []).append(name)
+    parts = [f"{', '.join(names)} ({when})" for when, names in whens.items()]
+    rest = [name for name, setting in settings.items() if setting is None]
+    equal_parts = [f"compared and equal: {', '.join(parts)}"] if parts else []
+    return [*equal_parts, *([f"as {BEGAN}: {', '.join(rest)}"] if rest else [])]
 
 
 def changed_lines(changes: Sequence[str]) -> list[str]:
@@ -334,6 +349,11 @@ def change_text(one: ChangedSetting) -> str:
         return f"the working directory {when_changed(one)}"
     before, now = ("not set" if text is None else text for text in (one.before, one.now))
     return plain_text(f"{one.name} from {before} to {now} {when_changed(one)}")
+
+
+def _unknown_text(name: str, after: int, tick: int) -> str:
+    """A setting that each thread has of its own."""
+    return f"{name} (between tick {after:,} and {tick:,} two threads were seen that have others)"
 
 
 def _left_out_text(read: ReadComparison) -> str:

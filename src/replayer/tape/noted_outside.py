@@ -24,6 +24,7 @@ class NotedAtTick:
         note: its process has the settings as they were last seen before the step, without those of unsure.
         changes: settings that were changed while the run was recorded, in their order.
         unsure: those of changes that may have come before the step, or after it.
+        unknown: settings of a thread's own, where not known whose steps these are, each with the ticks between which that is so.
         seen: the tick at which a setting of note was seen to be as it is there, of those that were changed before the step.
         is_known: True if changes is known to be complete, up to the first look at the settings after the step.
     """
@@ -31,6 +32,7 @@ class NotedAtTick:
     note: OutsideNote
     changes: tuple[ChangedSetting, ...] = ()
     unsure: tuple[ChangedSetting, ...] = ()
+    unknown: dict[str, tuple[int, int]] = attrs.field(factory=dict)
     seen: dict[str, int] = attrs.field(factory=dict)
     is_known: bool = False
 
@@ -52,16 +54,23 @@ def noted_at(tape: Tape, tick: int) -> NotedAtTick:
     if not note.watches or note.process is None:
         return NotedAtTick(note)
     settings, process, seen = note.settings, dict[str, str | None](note.process), dict[str, int]()
+    of_threads = {name: other.after for other in reversed(settings.threads) for name in other.settings}
     for one in reversed(settings.changes):
-        process[one.name] = one.before  # META of a run that was resumed tells of its last session.
-    for one in settings.changes:
-        if one.tick < tick:
-            process[one.name], seen[one.name] = one.now, one.tick
+        if one.after <= of_threads.get(one.name, one.after):
+            process[one.name] = one.before  # META of a run that was resumed tells of its last session.
+    told = [(one.tick, {one.name: one.now}) for one in settings.changes]
+    told += [(one.tick, dict(one.settings)) for one in settings.threads]
+    for at, texts_then in sorted(told, key=lambda one: one[0]):
+        if at < tick:
+            process |= texts_then
+            seen |= dict.fromkeys(texts_then, at)
     unsure = tuple(one for one in settings.changes if one.after < tick <= one.tick)
-    names = {one.name for one in unsure}
+    between = [one for one in settings.threads if one.after < tick <= one.tick]
+    unknown = {name: (one.after, one.tick) for one in between for name in one.settings}
+    names = {one.name for one in unsure} | unknown.keys()
     texts = {name: text for name, text in process.items() if text is not None and name not in names}
     is_whole = isinstance(tape.outcome, dict) and not any(key in tape.meta for key in _MADE_FROM)
     is_watched = settings.first_tick < tick and (settings.last_tick is None or tick <= settings.last_tick)
     return NotedAtTick(
-        attrs.evolve(note, process=texts), settings.changes, unsure, seen, is_known=is_whole and is_watched
+        attrs.evolve(note, process=texts), settings.changes, unsure, unknown, seen, is_known=is_whole and is_watched
     )

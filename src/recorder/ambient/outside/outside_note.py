@@ -15,7 +15,7 @@ from recorder.ambient.outside.loaded_code import KEY as CODE
 from recorder.ambient.outside.loaded_code import CodeNote, decode_code_note
 from recorder.ambient.outside.loaded_modules import MODULES_MAX, loaded_modules
 from recorder.ambient.outside.outside_read import FILE, FOLDER, KINDS, NAME_CHARS_MAX, VARIABLE, OutsideRead
-from recorder.ambient.outside.process_facts import process_facts
+from recorder.ambient.outside.process_facts import OF_THREAD, process_facts
 from sim.kernel.simulation import Simulation
 
 KEY = "outside"
@@ -90,6 +90,21 @@ class ChangedSetting:
 
 
 @attrs.frozen
+class OtherThread:
+    """Another thread took the steps, with its own settings.
+
+    Attributes:
+        after: the tick at which the thread before was seen last.
+        tick: the tick at which the other one was seen.
+        settings: those of its own that are others than those of the thread before, by name.
+    """
+
+    after: int
+    tick: int
+    settings: dict[str, str]
+
+
+@attrs.frozen
 class WatchedSettings:
     """The settings of the process that were changed while the run was recorded, at the ticks of which that is known.
 
@@ -97,11 +112,13 @@ class WatchedSettings:
         changes: in their order.
         first_tick: they are known from the step after this tick on.
         last_tick: up to the step to this tick; None for all.
+        threads: that took the steps in turn, and whose own settings differ.
     """
 
     changes: tuple[ChangedSetting, ...] = ()
     first_tick: int = 0
     last_tick: int | None = None
+    threads: tuple[OtherThread, ...] = ()
 
 
 @attrs.frozen
@@ -227,7 +244,17 @@ def _decode_settings(plain: Any) -> WatchedSettings | None:
     match plain:
         case {"first_tick": int(first), "last_tick": int(last), "changes": list(changes)}:
             known = [one for one in map(_decode_change, changes[:CHANGED_MAX]) if one is not None]
-            return WatchedSettings(tuple(known), first, last)
+            threads = plain.get("threads")
+            others = map(_decode_thread, threads[:CHANGED_MAX] if isinstance(threads, list) else [])
+            return WatchedSettings(tuple(known), first, last, tuple(one for one in others if one is not None))
+    return None
+
+
+def _decode_thread(plain: Any) -> OtherThread | None:
+    match plain:
+        case [int(after), int(tick), dict(settings)]:
+            texts = {name: settings[name] for name in OF_THREAD if isinstance(settings.get(name), str)}
+            return OtherThread(after, tick, {name: text[:NAME_CHARS_MAX] for name, text in texts.items()})
     return None
 
 

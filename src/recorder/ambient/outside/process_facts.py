@@ -46,11 +46,14 @@ _BEGINS_WITH = {
 }
 # All of changed_settings.
 CHANGEABLE = (FLOAT_ERRORS, RECURSION, DECIMAL, PRINTING, NUMBA_USED, TORCH_TYPE, TORCH_USED)
+OF_THREAD = (DECIMAL, FLOAT_ERRORS, PRINTING, NUMBA_USED)  # Each thread has its own.
 FLAGS, NO_FLAGS = "sys.flags", "as by default"
 # Of Python's command line, those that may change what a step does, each with the variable that sets it, too.
 FLAG_VARIABLES = {"optimize": "PYTHONOPTIMIZE", "dev_mode": "PYTHONDEVMODE", "utf8_mode": "PYTHONUTF8"}
 TIME_ZONE, LOCALE_NAME, CPU_FEATURES = "time_zone", "locale", "cpu_features"
 PROCESSORS, USABLE, FOLDER = "processors", "usable_processors", "working_directory"
+# What code may change while the process runs.
+WATCHED = (TIME_ZONE, LOCALE_NAME, USABLE, FOLDER, *VARIABLES, *CHANGEABLE)
 _DIGEST_BYTES = 8
 _FLAGS = re.compile(rf"{NO_FLAGS}|(({'|'.join(FLAG_VARIABLES)})=[0-9]( |$))+")
 

@@ -13,6 +13,7 @@ from recorder.ambient.outside.outside_note import KEY as OUTSIDE
 from recorder.ambient.outside.outside_note import decode_note
 from recorder.ambient.outside.process_facts import (
     CPU_FEATURES,
+    FLAG_VARIABLES,
     FLAGS,
     VARIABLES,
     process_facts,
@@ -71,7 +72,7 @@ def changed_variants(tape: Tape, tick: int, others: Sequence[Variant]) -> list[V
     Two if a change may have come before the step or after it. Those that others have, or this process, are left out.
     """
     at = noted_at(tape, tick)
-    if not any(one.after < tick for one in at.changes):
+    if not (at.unsure or at.seen):
         return []
     labels = [f"as recorded up to tick {one.after:,}" for one in at.unsure[:1]]
     labels += [f"as recorded at tick {max([one.tick for one in at.unsure] or at.seen.values()):,}"]
@@ -87,8 +88,11 @@ def _as_noted(tape: Tape, noted: Mapping[str, str], label: str) -> list[Variant]
     here, variables = process_facts(), dict[str, str | None]()
     if recorded:
         variables = recorded_switches(recorded, describe_environment())
+        # A program that was run with -O has its flag, and no variable.
+        told_by_flags = FLAG_VARIABLES.values() if FLAGS in noted else ()
+        names = [name for name in VARIABLES if name not in told_by_flags]
+        variables |= {name: noted.get(name) for name in names if noted and noted.get(name) != here.get(name)}
         variables |= recorded_flags(noted.get(FLAGS))
-        variables |= {name: noted.get(name) for name in VARIABLES if noted and noted.get(name) != here.get(name)}
     settings = recorded_settings(noted, _folder_of(tape))
     words = [f"{name}={value}" if value is not None else f"{name} unset" for name, value in variables.items()]
     words = [f"{label}, {', '.join(words)}"] if words else []

@@ -265,6 +265,101 @@ def test_a_thread_that_closes_the_tape_does_not_tell_its_own_settings() -> None:
     assert ends == [{}]
 
 
+@pytest.mark.usefixtures("_in_utc")
+def test_what_is_equal_at_the_tick_alone_is_not_said_to_be_so_from_the_beginning() -> None:
+    """Of versions, no keyframe tells anything either."""
+    Path("clerks.py").write_text(
+        MODULE.replace(
+            "self.count).hour",
+            "self.count).hour * (self.count > 7) + (self.count > 12 and os.path.exists('another.txt'))",
+        )
+    )
+    record("Ferry", travel, lambda: None)
+    Path("another.txt").touch()
+
+    found = verified("Ferry")
+    assert "changed while the run was recorded: time_zone" in found
+    equal = found.partition("compared and equal: ")[2].partition("; ")[0]
+    equal = re.sub(r" \(read at [^()]*\)", "", equal)
+    named = {when: set(names.split(", ")) for names, when in re.findall(r"([^()]*) \(([^()]*)\)(?:, )?", equal)}
+    assert {"python", "numpy", "processors"} <= named["when the recording began"]
+    assert {"time_zone", "TZ"} <= named["at tick 10 of the recording"]
+    assert "locale" in named["when the recording began and at its keyframes"]
+
+
+def in_a_thread(work: Callable[[], None]) -> None:
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+
+
+def test_another_thread_has_its_own_settings_and_changes_nothing() -> None:
+    """The recorder is made in one thread, and steps are taken in two others that have their own digits."""
+    Path("clerks.py").write_text(
+        MODULE.replace("Decimal(self.count) / 7", "Decimal(self.count) / (7 if self.count > 17 else 1)")
+    )
+    decimal.getcontext().prec = 50
+    made = importlib.import_module("clerks").Bank()
+    tape = Recorder("run.tape", made, keyframe_interval_ticks=5, trial_ms=0, between_steps=False)
+
+    def stepping(digits: int, count: int) -> Callable[[], None]:
+        def step() -> None:
+            decimal.getcontext().prec = digits
+            for _ in range(count):
+                tape.step(None)
+
+        return step
+
+    in_a_thread(stepping(28, 12))
+    in_a_thread(stepping(9, 8))
+    tape.close()
+    with Tape("run.tape") as read:
+        assert noted_at(read, 3).changes == ()
+        told = [noted_at(read, tick) for tick in (3, 8, 13, 18)]
+    name = "decimal.getcontext()"
+    digits_then = [(one.note.process or {}).get(name, "").partition(" ")[0] for one in told]
+    assert digits_then == ["", "prec=28", "", "prec=9"]
+    assert [one.unknown.get(name) for one in told] == [(0, 5), None, (10, 15), None]
+    assert [one.seen.get(name) for one in told][1::2] == [5, 15]
+    decimal.getcontext().prec = 28
+    found = verified("Bank")  # At tick 18.
+    assert "matters: decimal.getcontext() prec=9 rounding=ROUND_HALF_EVEN recorded, prec=28" in found
+    assert "changed while" not in found
+
+
+def test_what_is_not_known_of_a_thread_is_not_compared() -> None:
+    decimal.getcontext().prec = 50
+    made = importlib.import_module("clerks").Bank()
+    tape = Recorder("run.tape", made, keyframe_interval_ticks=5, trial_ms=0, between_steps=False)
+
+    def steps() -> None:
+        for _ in range(6):
+            tape.step(None)
+
+    in_a_thread(steps)
+    tape.close()
+    found = verified("Bank")  # At tick 1: the digits of the thread were those of a new one.
+    assert "decimal.getcontext() (between tick 0 and 5 two threads were seen that have others)" in found
+
+
+def test_threads_in_turn_are_noted_in_one() -> None:
+    watch = SettingsWatch(0, is_first=True)
+
+    def looking(tick: int) -> Callable[[], None]:
+        def look() -> None:
+            decimal.getcontext().prec = 30 + tick
+            watch.look(tick)
+
+        return look
+
+    for tick in range(1, 100):
+        in_a_thread(looking(tick))
+    settings = watch.outcome({}, 99)["outside"]["settings"]
+    decoded = decode_note({"settings": settings}).settings
+    assert [(one.after, one.tick, list(one.settings)) for one in decoded.threads] == [(0, 99, ["decimal.getcontext()"])]
+    assert decoded.changes == ()
+
+
 def test_pytorch_is_told_and_set_where_it_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     held = {"type": "torch.float32", "threads": 2}
     torch = types.SimpleNamespace(float64="torch.float64", float32="torch.float32")

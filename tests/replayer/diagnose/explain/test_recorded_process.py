@@ -7,6 +7,7 @@ import importlib
 import os
 import subprocess
 import sys
+import types
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,15 @@ import pytest
 import recorder
 import replayer.commands.main
 from recorder import Recorder
+from recorder.ambient.outside import process_facts as process_facts_module
 from recorder.ambient.outside.loaded_modules import missing_imports
 from recorder.ambient.outside.process_facts import FLAGS, process_facts, recorded_flags
+from replayer.diagnose.explain import variant_choice
 from replayer.diagnose.explain.explain import explain_tape
 from replayer.diagnose.explain.values.process_settings import recorded_settings
+from replayer.diagnose.explain.variant_choice import first_variants
 from replayer.diagnose.explain.variants import SearchResult, Variant, VariantRunner
+from replayer.tape.tape import Tape
 
 from oracle.command_lines import run
 
@@ -182,6 +187,24 @@ def test_pythons_flags_are_tried_as_they_were_recorded(capsys: pytest.CaptureFix
     assert "cause: Python's flag sys.flags.optimize (or PYTHONOPTIMIZE; 1 in the recording): as recorded," in out
     assert run(replayer.commands.main.main, "verify run.tape --sim ovens:Guard") == 1
     assert "not tested whether it matters: sys.flags optimize=1 recorded, as by default now" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("optimize", ["1", "2"])
+def test_the_flag_of_a_recording_counts_whatever_variable_is_set_here(
+    monkeypatch: pytest.MonkeyPatch, optimize: str
+) -> None:
+    """Recorded with python -O: without the variable, and with the flag."""
+    importlib.import_module("ovens")
+    record("Purse")
+    noted = {name: text for name, text in process_facts().items() if name != "PYTHONOPTIMIZE"}
+    with monkeypatch.context() as patch:
+        patch.setattr(variant_choice, "process_facts", lambda: {**noted, "PYTHONOPTIMIZE": optimize})
+        patch.setattr(process_facts_module, "_flags", lambda: f"optimize={optimize}")
+        patch.setattr(sys, "flags", types.SimpleNamespace(optimize=int(optimize), dev_mode=0, utf8_mode=0))
+        with Tape("run.tape") as tape:
+            tape.meta["outside"]["process"][FLAGS] = "optimize=1"
+            found = [one.environment.get("PYTHONOPTIMIZE", "as here") for one in first_variants(tape, {}, None)[1]]
+    assert found == ([] if optimize == "1" else ["1"])
 
 
 @pytest.mark.parametrize("text", ["optimize=1 x=2", "optimize=77", "", "optimize=1optimize=1", None])
