@@ -30,6 +30,7 @@ from replayer.tape.tape import Tape
 from oracle.command_lines import run
 
 MODULE = """
+import builtins
 import decimal
 import json
 import os
@@ -98,6 +99,15 @@ class Guard(Porter):
         assert self.wake()
 
 
+class Waiter(Porter):
+    def step(self, inputs=None):
+        self.late += 1 if hasattr(builtins, "table_is_laid") else 4
+
+    def load(self, saved):
+        builtins.table_is_laid = True
+        super().load(saved)
+
+
 class Kitchen:
     def __init__(self):
         self.count, self.watch = 0, [0]
@@ -134,6 +144,15 @@ def record_with_five_digits() -> None:
     with decimal.localcontext() as context:
         context.prec = 5
         record("Purse")
+
+
+def test_a_name_in_builtins_that_one_of_two_lacks_is_taken_away() -> None:
+    """Loading a state sets it, and the step asks whether it is there."""
+    record("Waiter")
+    make = importlib.import_module("ovens").Waiter
+    [one] = explain_tape("run.tape", sim="ovens:Waiter", factory=make).settings
+    assert (one.name, one.proved) == ("builtins", True)
+    assert str(one) == "builtins, a setting of the whole process: A table_is_laid absent, B table_is_laid True"
 
 
 def test_numpys_way_with_overflows_is_tried_as_it_was_recorded() -> None:
@@ -200,7 +219,8 @@ def test_the_flag_of_a_recording_counts_whatever_variable_is_set_here(
     with monkeypatch.context() as patch:
         patch.setattr(variant_choice, "process_facts", lambda: {**noted, "PYTHONOPTIMIZE": optimize})
         patch.setattr(process_facts_module, "_flags", lambda: f"optimize={optimize}")
-        patch.setattr(sys, "flags", types.SimpleNamespace(optimize=int(optimize), dev_mode=0, utf8_mode=0))
+        flags = {name: getattr(sys.flags, name) for name in dir(sys.flags) if not name.startswith("_")}
+        patch.setattr(sys, "flags", types.SimpleNamespace(**{**flags, "optimize": int(optimize)}))
         with Tape("run.tape") as tape:
             tape.meta["outside"]["process"][FLAGS] = "optimize=1"
             found = [one.environment.get("PYTHONOPTIMIZE", "as here") for one in first_variants(tape, {}, None)[1]]

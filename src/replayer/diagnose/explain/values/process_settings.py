@@ -62,6 +62,7 @@ Settings = dict[str, Any]  # Plain values, by name.
 
 _PRECISE = ("prec", "rounding", "Emin", "Emax", "capitals", "clamp")  # Flags tell what happened, and change nothing.
 
+_MISSING = object()
 _NOT_PLAIN = ("formatter", "override_repr")
 
 
@@ -89,12 +90,22 @@ class DifferingSetting:
     def __str__(self) -> str:
         one, two = self.first, self.second
         if isinstance(one, dict) and isinstance(two, dict):
-            names = [name for name in one if one[name] != two.get(name)]
-            one, two = (", ".join(f"{name} {values.get(name)}" for name in names) for values in (one, two))
+            names = [name for name in {**one, **two} if one.get(name, _MISSING) != two.get(name, _MISSING)]
+            one, two = (", ".join(f"{name} {_in_words(values, name)}" for name in names) for values in (one, two))
         if isinstance(one, list) and isinstance(two, list) and len(one) != len(two):
             one, two = ([entry for entry in these if entry not in others] for these, others in ((one, two), (two, one)))
         what = "" if self.name in ORDERS else ", a setting of the whole process"
         return f"{self.name}{what}: A {one}, B {two}"
+
+
+def _in_words(values: Mapping[str, Any], name: str) -> str:
+    return str(values[name]) if name in values else "absent"
+
+
+def _put_builtins(values: Mapping[str, Any]) -> None:
+    """Let builtins have these values, and none that _builtins would tell of besides."""
+    added = added_builtins()
+    put_builtins({**{name: value for name, value in added.items() if name not in _builtins()}, **values})
 
 
 def _decimal_context() -> dict[str, Any]:
@@ -232,7 +243,7 @@ _ALL: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
     "warnings.filters": (_filters, _set_filters),
     "signal.getsignal()": (_handlers, _set_handlers),
     **({_USABLE: (_usable, _set_usable)} if hasattr(os, "sched_setaffinity") else {}),
-    "builtins": (_builtins, lambda values: put_builtins({**added_builtins(), **values})),
+    "builtins": (_builtins, _put_builtins),
 }
 
 
