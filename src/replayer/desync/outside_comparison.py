@@ -237,17 +237,21 @@ def _time_text(moment: datetime) -> str:
 
 
 def compare_settings(
-    note: OutsideNote, reads: Iterable[OutsideRead], at: NotedAtTick | None = None
+    note: OutsideNote,
+    reads: Iterable[OutsideRead],
+    at: NotedAtTick | None = None,
+    compared: Iterable[ReadComparison] | None = None,
 ) -> SettingsComparison | None:
     """Compare the settings of this process with the noted ones; None if none were noted.
 
-    reads: of the step. at: its tick, of which note is; None for the beginning of the recording.
+    reads: of the step. at: its tick, of which note is; None for the beginning of the recording. compared: the result of
+    compare_reads for these, if it is there already.
     """
     if note.process is None:
         return None
     read, own = list(reads), changed_settings()
     recorded, present, read_kinds = note.process, own | process_facts(), {one.kind for one in read}
-    relative = _relative(note, read, at)
+    relative = _relative(compare_reads(note, read, at) if compared is None else compared)
     unsure = {*(one.name for one in at.unsure), *at.unknown} if at is not None else set[str]()
     seen = at.seen if at is not None else {}
     different, unread, equal, known = list[str](), list[str](), list[str](), list[str]()
@@ -273,9 +277,9 @@ def compare_settings(
     return SettingsComparison(different, unread, equal, known)
 
 
-def _relative(note: OutsideNote, reads: Iterable[OutsideRead], at: NotedAtTick | None) -> list[str]:
+def _relative(compared: Iterable[ReadComparison]) -> list[str]:
     """The relative paths that a step reads, unless what is there is as it was: these depend on the working directory."""
-    own = (read for read in compare_reads(note, reads, at) if read.kind in _WITH_PATHS and read.result != EQUAL)
+    own = (read for read in compared if read.kind in _WITH_PATHS and read.result != EQUAL)
     texts = (f"{read.name} (read at {read.place})" for read in own if not os.path.isabs(read.name))  # noqa: PTH117
     return list(dict.fromkeys(texts))
 

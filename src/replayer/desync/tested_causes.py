@@ -279,8 +279,9 @@ def _environment(tape: Tape, tick: int, reads: list[OutsideRead] | None) -> list
     ]
     equal = [name for name in names if recorded.get(name) == present.get(name)]
     at = noted_at(tape, tick)
-    settings = compare_settings(at.note, reads or (), at)
-    compared = with_later_changes(compare_reads(at.note, reads or (), at), tape.meta.get("created"))
+    beside = compare_reads(at.note, reads or (), at)
+    settings = compare_settings(at.note, reads or (), at, beside)
+    compared = with_later_changes(beside, tape.meta.get("created"))
     different = [str(read) for read in compared if read.result == DIFFERS]
     if settings is not None:
         different = [*settings.read, *different]

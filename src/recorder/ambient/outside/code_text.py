@@ -126,12 +126,17 @@ def body_of(path: str, name: str) -> tuple[list[ast.stmt], str]:
     """The statements of the module or class that has a qualified name, and the last part of it; none if it is not found."""
     *classes, key = name.split(".")
     try:
-        body = ast.parse(Path(path).read_text(encoding="utf-8", errors="replace")).body
+        body = _statements(Path(path).read_text(encoding="utf-8", errors="replace"))
     except (OSError, SyntaxError, ValueError):
         return [], key
     for one in classes:
         body = next((node.body for node in body if isinstance(node, ast.ClassDef) and node.name == one), [])
     return body, key
+
+
+@functools.lru_cache(maxsize=16)  # Names of one module are asked for one after another.
+def _statements(source: str) -> list[ast.stmt]:
+    return ast.parse(source).body
 
 
 @functools.lru_cache(maxsize=4096)  # A process may begin many recordings.
