@@ -19,6 +19,7 @@ from typing import Any
 import attrs
 
 from recorder.errors import RecordingError, SimulationFailedError
+from recorder.exception_text import comparable_error
 from recorder.factory_spec import load_factory
 from recorder.location.tape_location import Location
 from recorder.processes.fork_hazard import NewThreads
@@ -110,7 +111,7 @@ def _outcome(path: Location, factory: Factory | None, threads: NewThreads) -> st
                 for result in verify_each(tape, factory, intervals[len(results) :], lambda _: None, hazard):
                     results.append((result.interval.place.tick, result.bad_tick, result.actual_hash))  # noqa: PERF401 - kept if the next one raises
             except SimulationFailedError as error:
-                results.append((intervals[len(results)].place.tick, error.tick, error.why))
+                results.append((intervals[len(results)].place.tick, error.tick, comparable_error(error.why)))
     return hashlib.sha256(repr(results).encode()).hexdigest()
 
 

@@ -18,7 +18,7 @@ from recorder.ambient.outside.outside_read import OutsideRead
 from recorder.ambient.outside.own_code import OwnCode
 from recorder.ambient.outside.read_watch import ReadWatch
 from recorder.ambient.roots import content_of
-from recorder.exception_text import raised_text
+from recorder.exception_text import comparable_error, raised_text
 from recorder.processes.fork_call import in_a_copy
 from replayer.desync.location import PhaseStep
 from replayer.desync.stack_depth import at_depth, differs_by_depth
@@ -42,7 +42,7 @@ NOT_REPEATABLE = (
 )
 LINES_ONLY = "watching arrays changed the result of the step: only lines were watched"
 STACK_DEPTH = "the step gives another state when it is called from deeper in the stack, and the same from each depth"
-Result = tuple[int | None, str | None]  # The hash after a step, and the error that it raised.
+Result = tuple[int | None, str | None]  # The hash after a step, and the error that it raised, as it is compared.
 REPEATS = (
     4  # Of a step whose trace gave another state; a step that draws one of three values gives one state once in 81.
 )
@@ -79,8 +79,8 @@ class TracedStep:
 
     @property
     def result(self) -> Result:
-        """The hash after the step, and the error that it raised."""
-        return (self.state.hash() if self.state is not None else None), self.raised
+        """The hash after the step, and the error that it raised, as it is compared."""
+        return (self.state.hash() if self.state is not None else None), comparable_error(self.raised)
 
     def to_plain(self) -> dict[str, Any]:
         """Encode as plain data."""
@@ -128,7 +128,7 @@ def trace_step_in(run: Run, inputs: Any, known: Collection[Result] = ()) -> Trac
     Raises RuntimeError if a copy died, and what run raises.
     """
     untraced = run_untraced(run, inputs)
-    if (untraced["hash"], untraced["raised"]) in known:
+    if result_of(untraced) in known:
         state = snapshot_from_plain(untraced["state"]) if untraced["raised"] is None else None
         return TracedStep(state, untraced["raised"], StepTrace(), is_same=True, note=None, is_traced=False)
     return attrs.evolve(_trace(run, inputs, untraced), reads=_reads(run, inputs, untraced))
@@ -141,9 +141,9 @@ def run_untraced(run: Run, inputs: Any) -> dict[str, Any]:
 
 def _trace(run: Run, inputs: Any, untraced: dict[str, Any]) -> TracedStep:
     traced = run(partial(_traced, inputs=inputs, arrays=True))
-    if _outcome(traced) == _outcome(untraced):
+    if result_of(traced) == result_of(untraced):
         return _make_step(untraced, traced, None, is_same=True)
-    is_repeatable = all(_outcome(run(partial(_step, inputs=inputs))) == _outcome(untraced) for _ in range(REPEATS))
+    is_repeatable = all(result_of(run(partial(_step, inputs=inputs))) == result_of(untraced) for _ in range(REPEATS))
     if _is_by_depth(run, inputs):
         return _make_step(untraced, traced, STACK_DEPTH, is_same=False)
     if not is_repeatable:
@@ -152,7 +152,7 @@ def _trace(run: Run, inputs: Any, untraced: dict[str, Any]) -> TracedStep:
         return _make_step(untraced, traced, NOT_REPEATABLE, is_same=False)
     note = _refused(traced) if untraced["raised"] is None and traced["raised"] is not None else LINES_ONLY
     traced = run(partial(_traced, inputs=inputs, arrays=False))
-    if _outcome(traced) == _outcome(untraced):
+    if result_of(traced) == result_of(untraced):
         return _make_step(untraced, traced, note, is_same=True)
     return _make_step(untraced, traced, PERTURBED, is_same=False)
 
@@ -165,7 +165,7 @@ def _is_by_depth(run: Run, inputs: Any) -> bool:
             return at_depth(deeper, partial(_step, simulation, inputs))
 
         try:
-            return _outcome(run(step))
+            return result_of(run(step))
         except RuntimeError:
             return None
 
@@ -186,8 +186,9 @@ def _refused(traced: dict[str, Any]) -> str:
     return f"arrays were not watched, only lines: with views over the arrays, {traced['raised']}{where}"
 
 
-def _outcome(result: dict[str, Any]) -> tuple[Any, ...]:
-    return result["raised"], result["hash"]
+def result_of(ran: dict[str, Any]) -> Result:
+    """The result of a step from its "hash" and "raised"."""
+    return ran["hash"], comparable_error(ran["raised"])
 
 
 def _step(simulation: Simulation, inputs: Any) -> dict[str, Any]:
@@ -207,7 +208,7 @@ def _step(simulation: Simulation, inputs: Any) -> dict[str, Any]:
 def _reads(run: Run, inputs: Any, untraced: dict[str, Any]) -> list[OutsideRead]:
     """What the step reads. Replaced functions may stop code from being compiled: the step then runs without them."""
     watched = run(partial(_watched, inputs=inputs, functions=True))
-    if watched["raised"] != untraced["raised"]:
+    if comparable_error(watched["raised"]) != comparable_error(untraced["raised"]):
         watched = run(partial(_watched, inputs=inputs, functions=False))
     return list(map(OutsideRead.from_plain, watched["reads"]))
 

@@ -22,6 +22,7 @@ import msgpack
 from recorder.ambient.outside.outside_read import OutsideRead
 from recorder.ambient.outside.own_code import OwnCode
 from recorder.errors import RecordingError
+from recorder.exception_text import comparable_error
 from recorder.factory_spec import Factory, load_factory
 from recorder.processes.fork_call import in_a_copy
 from recorder.processes.fork_hazard import NewThreads, fork_hazard
@@ -174,7 +175,7 @@ def _trace(tape: Tape, job: dict[str, Any], load: Load) -> dict[str, Any]:
             continue
         steps.append([start, result])
         if "step" in result:
-            job["known"].append([result["hash"], result["step"]["raised"]])
+            job["known"].append([result["hash"], comparable_error(result["step"]["raised"])])
         hashes = [step["hash"] for _, step in steps if "step" in step]
         if recorded_hash in hashes and len(set(hashes)) > 1:
             break  # One gives the recorded state and one does not: that is enough.

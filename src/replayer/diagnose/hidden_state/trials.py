@@ -22,7 +22,7 @@ from recorder.ambient.ambient_diff import Candidate, find_candidates
 from recorder.ambient.object_walk import take_ambient
 from recorder.ambient.roots import Roots, put_cache
 from recorder.ambient.transplant import give_values, not_taken
-from recorder.exception_text import raised_text
+from recorder.exception_text import comparable_error, raised_text
 from replayer.desync.object_diff import are_equal
 from replayer.diagnose.hidden_state.naming_lines import Line, lines_naming, lines_that_run
 from replayer.diagnose.hidden_state.needed import needed_together
@@ -356,7 +356,7 @@ def _is_like(copy: Simulation, state_hash: int, state: Snapshot | None) -> bool:
 
 def end_of_trial(outcome: TrialOutcome) -> tuple[int | None, str | None, int | None]:
     """How a copy ended: when it first differed, with which note, and in which state."""
-    return outcome.bad_count, outcome.note, None if outcome.state is None else outcome.state.hash()
+    return outcome.bad_count, comparable_error(outcome.note), None if outcome.state is None else outcome.state.hash()
 
 
 @contextmanager
@@ -383,11 +383,7 @@ def other_value(value: str) -> str:
 
 def _has_no_effect(candidate: Candidate, given: TrialOutcome, before: TrialOutcome) -> bool:
     """Return True if the copy got the live run's value, and diverged in the same way nevertheless."""
-    if (
-        candidate.is_by_address
-        or candidate.name in given.unlike
-        or (given.bad_count, given.note) != (before.bad_count, before.note)
-    ):
+    if candidate.is_by_address or candidate.name in given.unlike or end_of_trial(given)[:2] != end_of_trial(before)[:2]:
         return False
     return given.state is not None and before.state is not None and given.state.hash() == before.state.hash()
 

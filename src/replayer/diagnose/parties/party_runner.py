@@ -15,6 +15,7 @@ import attrs
 import msgpack
 
 from recorder.errors import RecordingError
+from recorder.exception_text import comparable_error
 from recorder.processes.interpreter import finish, module_program, start_python
 from replayer.diagnose.explain.step_trace import snapshot_from_plain, snapshot_to_plain
 from replayer.diagnose.explain.trace_step import TracedStep
@@ -52,8 +53,8 @@ class PartyRun:
 
     @property
     def result(self) -> StepResult:
-        """The hash after the step and its error; None if it was not reached."""
-        return None if self.why_not is not None else (self.state_hash, self.raised)
+        """The hash after the step and its error, as it is compared; None if it was not reached."""
+        return None if self.why_not is not None else (self.state_hash, comparable_error(self.raised))
 
 
 @attrs.frozen(eq=False)

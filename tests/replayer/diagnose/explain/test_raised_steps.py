@@ -9,6 +9,7 @@ import pytest
 
 import replayer.commands.main
 from recorder import Recorder
+from recorder.exception_text import comparable_error
 
 from oracle.command_lines import run
 
@@ -36,6 +37,16 @@ class Votes:
 class Failing(Votes):
     def step(self, inputs):
         raise ValueError("boom")
+
+
+class Full(Votes):
+    def step(self, inputs):
+        self.turn += 1
+        if self.turn > LIMIT:
+            raise ValueError(f"no place for {object()} nor {hex(id(self))}")
+
+
+LIMIT = 10
 """
 
 
@@ -79,3 +90,36 @@ def test_a_first_step_that_always_raises_does_not_fit(capsys: pytest.CaptureFixt
         assert told.out == ("run.tape: tick 1\n" if command == "explain" else "")  # Told before the step was run again.
         assert told.err.startswith("error: tick 1: the step raised ValueError: boom (votes_lost.py:")
         assert told.err.count("\n") == 1
+
+
+@pytest.mark.seldom(0.1)
+def test_an_address_in_an_error_does_not_make_a_step_non_deterministic(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An edited constant lets the step raise: its text is another one in each process, and the error is the same."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    Path("votes_full.py").write_text(VOTES)
+    module = importlib.import_module("votes_full")
+    with Recorder("run.tape", module.Full(), trial_ms=0) as recording:
+        for _ in range(5):
+            recording.step()
+    Path("votes_full.py").write_text(VOTES.replace("LIMIT = 10", "LIMIT = 3"))
+    importlib.reload(module)
+
+    run(replayer.commands.main.main, "explain run.tape --sim votes_full:Full --tick 4")
+    told = capsys.readouterr()
+    assert "no place for <object object at 0x" in told.out  # The text itself is shown as it is.
+    assert "deterministic" not in told.out
+    assert "all variants raise the same error" in told.out
+    assert "LIMIT" in told.out
+
+
+def test_errors_are_compared_without_addresses() -> None:
+    """The rest of a text counts, other numbers in hexadecimal too."""
+    one, other = (f"the step raised ValueError: {object()!r} is lost (game.py:{line})" for line in (4, 5))
+    assert comparable_error(one) != comparable_error(other)
+    assert comparable_error(one) == comparable_error(one.replace("at 0x7", "at 0x6"))
+    assert comparable_error("raised KeyError: 0xff0000") != comparable_error("raised KeyError: 0x00ff00")
+    assert comparable_error("raised KeyError: 0x7f3a41b8d2c0") == comparable_error("raised KeyError: 0x7f9a41b8d2c0")
+    assert comparable_error(None) is None

@@ -379,6 +379,20 @@ def test_a_step_that_varies_by_itself_accuses_no_difference(capsys: pytest.Captu
     assert facts["line"]["operation"] == "random.random"
 
 
+@pytest.mark.seldom(0.2)
+def test_an_address_in_an_error_is_no_chance(capsys: pytest.CaptureFixture[str]) -> None:
+    """The second party's step raises, each time with the address of another object: other code makes it do so."""
+    record("a.tape", made("Game"))
+    record("b.tape", made("Game", OTHER_GAME))
+    Path("other/game.py").write_text(
+        GAME.replace("        return share * self.rate", '        raise KeyError(f"{object()} is lost")')
+    )
+    facts = explained(capsys, "--sim game:Game --other-path other")
+    assert "object object at 0x" in facts["parties"][1]["raised"]
+    assert facts["not_deterministic"] == []
+    assert ("module", "game") in causes(facts)
+
+
 @attrs.frozen
 class Chance:
     """Results of a step that varies by itself, in the order of its runs, with which one control accused something.

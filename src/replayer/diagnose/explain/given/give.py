@@ -15,6 +15,7 @@ from recorder.ambient.ambient_diff import Candidate, find_candidates
 from recorder.ambient.object_walk import take_ambient
 from recorder.ambient.roots import Roots
 from recorder.ambient.transplant import give_values, not_taken
+from recorder.exception_text import comparable_error
 from recorder.processes.fork_call import in_a_copy
 from replayer.desync.object_diff import are_equal
 from replayer.diagnose.explain.step_trace import snapshot_from_plain
@@ -76,7 +77,8 @@ class _End:
     state: Snapshot
 
     def is_like(self, other: _End) -> bool:
-        return self.raised == other.raised and (self.raised is not None or are_equal(self.state, other.state))
+        is_one_error = comparable_error(self.raised) == comparable_error(other.raised)
+        return is_one_error and (self.raised is not None or are_equal(self.state, other.state))
 
 
 def _without_caches(simulation: Simulation, inputs: Any, roots: Roots) -> dict[int, _End | None]:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from replayer.diagnose.explain.trace_step import Run, run_untraced
+from replayer.diagnose.explain.trace_step import Run, result_of, run_untraced
 from replayer.diagnose.explain.versions.taken_functions import NotTakenError, brought, take_functions, was_run
 from sim.kernel.simulation import Simulation
 
@@ -82,4 +82,4 @@ def _with(work: Any, group: Group, patience_s: float, simulation: Simulation, *,
         return {}
     result: dict[str, Any] = work(simulation)
     # Without the state, which may be large, and of which there would be as many as functions.
-    return {"result": [result["hash"], result["raised"]], "was_run": was_run(), "brought": list(brought)}
+    return {"result": list(result_of(result)), "was_run": was_run(), "brought": list(brought)}
