@@ -224,7 +224,8 @@ def _trace_one(tape: Tape, load: Load, job: dict[str, Any], start: int | None) -
         return {"threads": hazard}
     if job["taken"]:
         here = partial(_with_simulation, cursor.simulation)
-        return {"each": steps_with(job["taken"], here, tape.frame(job["tick"]).inputs)}
+        anew = partial(_with_new_simulation, tape, load, job, start)
+        return {"each": steps_with(job["taken"], here, anew, tape.frame(job["tick"]).inputs)}
     before = snapshot_from_plain(job["before"])
     step = trace_step(cursor.simulation, tape.frame(job["tick"]).inputs, _known(job))
     if not step.is_traced:
@@ -237,6 +238,25 @@ def _trace_one(tape: Tape, load: Load, job: dict[str, Any], start: int | None) -
 
 def _with_simulation(simulation: Simulation, work: Callable[[Simulation], dict[str, Any]]) -> dict[str, Any]:
     return in_a_copy(partial(work, simulation))
+
+
+def _with_new_simulation(
+    tape: Tape,
+    load: Load,
+    job: dict[str, Any],
+    start: int | None,
+    change: Callable[[], bool],
+    work: Callable[[Simulation], dict[str, Any]],
+) -> dict[str, Any]:
+    """See step_with_functions.RunAnew."""
+
+    def whole() -> dict[str, Any]:
+        try:
+            return work(_prepared(tape, load, job, start).simulation) if change() else {}
+        except _NotReachedError:
+            return {}
+
+    return in_a_copy(whole)
 
 
 def _trace_apart(tape: Tape, load: Load, job: dict[str, Any], start: int | None) -> dict[str, Any]:
@@ -257,7 +277,8 @@ def _trace_apart(tape: Tape, load: Load, job: dict[str, Any], start: int | None)
 
     try:
         if job["taken"]:
-            return {"each": steps_with(job["taken"], run, tape.frame(job["tick"]).inputs)}
+            anew = partial(_with_new_simulation, tape, load, job, start)
+            return {"each": steps_with(job["taken"], run, anew, tape.frame(job["tick"]).inputs)}
         step = trace_step_in(run, tape.frame(job["tick"]).inputs, _known(job))
     except _NotReachedError as error:
         return {"gave_up": str(error)}

@@ -322,3 +322,57 @@ def test_an_attribute_is_given_by_its_class(
             tape.step()
     assert run(replayer.commands.main.main, "explain run.tape --json --sim ferry_port:Port --code other") == 1
     assert json.loads(capsys.readouterr().out)["cause"]["text"] == text
+
+
+INN = """
+import inn_beds
+import inn_food
+from inn_food import PRICE as MEAL
+
+RENT = inn_food.PRICE * 3
+
+
+class Inn:
+    def __init__(self):
+        self.paid, self.share = 0, inn_food.PRICE
+
+    def save(self):
+        return str(self.paid).encode()
+
+    def load(self, saved):
+        self.paid = int(saved)
+
+    def step(self, inputs):
+        self.paid += inn_beds.PRICE * 0
+        if inn_food.PRICE < 100:
+            self.paid += {}
+"""
+
+
+@pytest.mark.parametrize(
+    ("used", "is_proved"),
+    [("inn_food.PRICE", True), ("MEAL", True), ("self.share", True), ("inn_food.PRICE * 0 + RENT", False)],
+    ids=["beside one of the same name", "by another name", "read by a constructor", "read as a module is loaded"],
+)
+def test_what_a_value_decides_is_tested_where_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], used: str, *, is_proved: bool
+) -> None:
+    """Of two edited constants of one name and value the one with an effect is named; what was read before has some effect."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    Path("other").mkdir()
+    for folder, price in ((Path(), 2), (Path("other"), 3)):
+        (folder / "inn_of_road.py").write_text(INN.format(used))
+        for name in ("inn_beds", "inn_food"):
+            (folder / f"{name}.py").write_text(f"\nPRICE = {price}\n" if name == "inn_food" else f"PRICE = {price}\n")
+    for name in ("inn_of_road", "inn_beds", "inn_food"):
+        sys.modules.pop(name, None)
+    with recorder.Recorder("run.tape", importlib.import_module("inn_of_road").Inn(), trial_ms=0) as tape:
+        tape.step()
+
+    assert run(replayer.commands.main.main, "explain run.tape --sim inn_of_road:Inn --code other") == 1
+    printed = capsys.readouterr().out
+    assert "has no effect" not in printed
+    assert ("tested: with PRICE of A alone, B gives the state of A" in printed) == is_proved
+    assert "inn_food.py:2 (A)" in printed
+    assert "inn_beds.py" not in printed

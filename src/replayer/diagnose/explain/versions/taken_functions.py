@@ -15,6 +15,7 @@ from recorder.ambient.roots import content_of
 from replayer.diagnose.explain.line_pairs.source_functions import FunctionNode, functions_of, names_in, value_statements
 from replayer.diagnose.explain.source_lines import SourceFile
 from replayer.diagnose.explain.versions.taken_values import made_value
+from replayer.diagnose.explain.versions.value_readers import is_read_when_loaded, put_in_modules
 
 _MAKE = "_make_function"
 _OF_CLASS = {"super", "__class__"}
@@ -24,6 +25,7 @@ _MARK = f"__import__({__name__!r}, fromlist=['marks']).marks.append(0)"
 
 marks: list[int] = []  # One for each run of a function that was put in place with a mark.
 _held: list[str] = []  # Functions put in place of others that an object may hold, such as a closure or a generator.
+_marked: list[str] = []  # Functions put in place with a mark.
 brought: list[str] = []  # Names of the other version that functions needed, and that the module did not have.
 
 
@@ -32,8 +34,23 @@ class NotTakenError(Exception):
 
 
 def was_run() -> bool:
-    """Return True if a function ran that was put in place with a mark, and nothing can have run the old one."""
-    return bool(marks) and not _held
+    """Return True if a function ran that was put in place with a mark, and nothing can have run the old one.
+
+    A value has no mark: whether it is read is not seen.
+    """
+    return (bool(marks) or not _marked) and not _held
+
+
+def is_value(taken: Sequence[str]) -> bool:
+    """Return True for the name of a value, of what take_functions takes."""
+    _, name, path = taken
+    return bool(path) and name in value_statements(SourceFile(path).tree)
+
+
+def may_be_read_when_loaded(taken: Sequence[str]) -> bool:
+    """Return True for a value that the user's modules may have read as they were loaded."""
+    module = sys.modules.get(taken[0])
+    return module is not None and is_value(taken) and is_read_when_loaded(module, taken[1].rpartition(".")[2])
 
 
 def take_functions(taken: Iterable[Sequence[str]], *, marked: bool = False) -> None:
@@ -45,6 +62,7 @@ def take_functions(taken: Iterable[Sequence[str]], *, marked: bool = False) -> N
     """
     marks.clear()
     _held.clear()
+    _marked.clear()
     brought.clear()
     for module_name, name, path in taken:
         module = sys.modules.get(module_name)
@@ -62,7 +80,7 @@ def take_functions(taken: Iterable[Sequence[str]], *, marked: bool = False) -> N
             _held.append(name)
             delattr(holder, key)
             continue
-        if name in value_statements(SourceFile(path).tree):
+        if is_value((module_name, name, path)):
             _put_value(module, holder, name, path)
         else:
             _put(holder, key, name, _made(module, holder, name, path, marked=marked))
@@ -97,12 +115,8 @@ def _put_value(module: ModuleType, holder: Any, name: str, path: str) -> None:
         setattr(holder, key, made)
     except Exception as error:  # Whatever the statement raises, or a class whose attributes cannot be set.
         raise NotTakenError from error
-    _held.append(name)
     if isinstance(holder, ModuleType):
-        for one in list(sys.modules.values()):
-            content = content_of(one) or {}
-            if content.get(key) is old:
-                content[key] = made
+        put_in_modules(holder, key, old, made)
 
 
 def _made(module: ModuleType, holder: Any, name: str, path: str, *, marked: bool) -> Any:
@@ -117,6 +131,7 @@ def _made(module: ModuleType, holder: Any, name: str, path: str, *, marked: bool
     _add_missing(module, tree, plain)
     if marked:
         plain.body[:0] = ast.parse(_MARK).body
+        _marked.append(name)
     used = {part.id for part in ast.walk(plain) if isinstance(part, ast.Name)}
     is_of_class = isinstance(holder, type) and bool(used & _OF_CLASS)
     if is_of_class and plain.name in used:

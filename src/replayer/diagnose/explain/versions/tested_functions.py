@@ -213,7 +213,7 @@ class _Test:
             return _Found(together, brought=self._repeat(together, self.pair[0]))
         own, result = next(((one, result) for one, result in results if _is_of(cause, one)), (None, None))
         has_no_effect = own is not None and result is not None and result.result == self.pair[1].result
-        has_no_effect &= own is not None and result is not None and (own.is_value or result.why_not is None)
+        has_no_effect &= result is not None and result.why_not is None
         if has_no_effect and own is not None:
             self._repeat([own], self.pair[1])
         return _Found([], not has_no_effect, own)
