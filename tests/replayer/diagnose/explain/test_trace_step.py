@@ -255,6 +255,27 @@ def test_lines_of_two_versions_are_paired(tmp_path: Path) -> None:
     assert lines.edited == {4}
 
 
+def test_a_line_is_edited_if_one_of_its_statements_is(tmp_path: Path) -> None:
+    """Of an ``if`` in one line both the condition and what follows count; other layout is no edit."""
+    for number, (old, new, edited) in enumerate(
+        [
+            ("if a > 4: b = 1", "if a > 6: b = 1", {3}),
+            ("if a > 4: b = 1", "if a > 4: b = 2", {3}),
+            ("a = 1; b = 3", "a = 2; b = 3", {3}),
+            ("a = 1; b = 3", "a = 1; b = 4", {3}),
+            ("for a in range(3): b = a; c = 2", "for a in range(4): b = a; c = 2", {3}),
+            ("if (a and\n        b > 4): c = 1", "if (a and\n        b > 6): c = 1", {4}),
+            ("a = (1,\n    2); b = 3", "a = (1,\n    4); b = 3", {4}),
+            ("if a > 4: b = 1", "if a > 4:  b  =  1", set[int]()),
+            ("a = 1; b = 3", "a = 1;  b = 3", set[int]()),
+        ]
+    ):
+        paths = tmp_path / f"a{number}.py", tmp_path / f"b{number}.py"
+        for path, text in zip(paths, (old, new), strict=True):
+            path.write_text(f"def step(a, b, c):\n    c = 0\n    {text}\n    return b\n")
+        assert LineMap(*(SourceFile(str(path)) for path in paths)).edited == edited, new
+
+
 def test_half_of_a_rename_is_no_rename(tmp_path: Path) -> None:
     """A line that still has the old name reads a global then."""
     old = "rate = 7\n\ndef grow(self):\n    rate = self.rate\n    return self.size * rate\n"

@@ -58,7 +58,7 @@ class LineMap:
                 if places[1].get(line) == name and self._to_first.get(line) in heads[0]
             ]
             self._renames[name] = _renames(pairs, own)
-        self._forget_renamed(first, second, heads, places[1])
+        self._forget_renamed(first, second, places[1])
 
     def to_first(self, line: int) -> int:
         """The corresponding line in the first file; a negative number if there is none."""
@@ -84,24 +84,17 @@ class LineMap:
         renames = self.renames(function)
         return (name in both[0]) != (name in {renames.get(one, one) for one in both[1]})
 
-    def _forget_renamed(
-        self,
-        first: SourceFile,
-        second: SourceFile,
-        heads: tuple[dict[int, ast.stmt], dict[int, ast.stmt]],
-        places: Mapping[int, str],
-    ) -> None:
-        """Take those lines out of the edited ones whose statements are alike but for layout and renamed variables."""
+    def _forget_renamed(self, first: SourceFile, second: SourceFile, places: Mapping[int, str]) -> None:
+        """Take those lines out of the edited ones whose statements are all alike but for layout and renamed variables."""
+        own, other = _statements_at(first.tree), _statements_at(second.tree)
         for line in sorted(self.edited):
-            pair = first.statement(self._to_first[line]), second.statement(line)
-            if pair[1] is None and second.text(line).startswith("#"):
+            nodes = own.get(self._to_first[line], []), other.get(line, [])
+            if not nodes[1] and second.statement(line) is None and second.text(line).startswith("#"):
                 self.edited.discard(line)
-            if pair[0] is None or pair[1] is None:
+            if not nodes[0] or len(nodes[0]) != len(nodes[1]):
                 continue
-            nodes = heads[0].get(pair[0].first_line), heads[1].get(pair[1].first_line)
-            if nodes[0] is None or nodes[1] is None:
-                continue
-            if _text(nodes[0], {}) == _text(nodes[1], self._renames.get(places.get(line, ""), {})):
+            renames = self._renames.get(places.get(line, ""), {})
+            if all(_text(one, {}) == _text(two, renames) for one, two in zip(*nodes, strict=True)):
                 self.edited.discard(line)
 
 
@@ -174,6 +167,26 @@ def _names_by_line(functions: Mapping[str, ast.FunctionDef | ast.AsyncFunctionDe
 def _statements(tree: ast.Module) -> dict[int, ast.stmt]:
     """The statements by their first lines; of several in one line, the innermost."""
     return {node.lineno: node for node in ast.walk(tree) if isinstance(node, ast.stmt)}
+
+
+def _statements_at(tree: ast.Module) -> dict[int, list[ast.stmt]]:
+    """For each line, the statements that it holds a part of; of one that holds others, of its head."""
+    found = defaultdict[int, list[ast.stmt]](list)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.stmt):
+            for line in range(node.lineno, _last_line(node) + 1):
+                found[line].append(node)
+    return found
+
+
+def _last_line(node: ast.stmt) -> int:
+    body: list[ast.stmt] = getattr(node, "body", [])
+    if not body:
+        return node.end_lineno or node.lineno
+    heads = [value for name, value in ast.iter_fields(node) if name not in _BODIES]
+    parts = [part for value in heads for part in (value if isinstance(value, list) else [value])]
+    ends = [part.end_lineno or 0 for part in parts if isinstance(part, ast.expr)]  # The body may begin where they end.
+    return max(node.lineno, body[0].lineno - 1, *ends)
 
 
 def _renames(pairs: Sequence[tuple[ast.stmt, ast.stmt]], own: tuple[frozenset[str], frozenset[str]]) -> dict[str, str]:
