@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
+import ast
 
 from replayer.diagnose.explain.cause import Cause
 from replayer.report.before_step import LOAD
 
-_COMPARES_IDENTITY = re.compile(r"\bis (?:not )?(?!None\b|True\b|False\b|not\b)\w")
+_ALONE = {type(None), bool, type(...)}  # Kinds of which each value is one object.
 
 _FIXED = {
     "identity": "this line changes an object that has two names in only one of the two",
@@ -52,7 +52,7 @@ def cause_text(cause: Cause) -> str:
             return "this line reads hidden state"
         case "branch":
             branches = "the two take different branches after this line"
-            if _COMPARES_IDENTITY.search(cause.place.text):
+            if _compares_identity(cause.place.text):
                 return f"{branches}, which compares by identity (is): equal values need not be the same object"
             return branches
     if cause.place.function.endswith(".save"):
@@ -61,6 +61,28 @@ def cause_text(cause: Cause) -> str:
     may_call = [name for name in cause.calls if name in cause.may_call]
     called += f"; it may call {', '.join(may_call)}" if may_call else ""
     return f"this line gives different values, and no difference was seen in those that it reads{called}"
+
+
+def _compares_identity(text: str) -> bool:
+    """Return True if a statement, or the condition of one that holds others, compares two objects by ``is``."""
+    text = text.removeprefix("el") if text.startswith("elif") else text
+    try:
+        tree: ast.AST = ast.parse(f"{text} pass" if text.endswith(":") else text)
+    except SyntaxError:
+        return False
+    if isinstance(tree, ast.Module) and len(tree.body) == 1 and isinstance(tree.body[0], ast.If | ast.While):
+        tree = tree.body[0].test  # What follows it in the line runs in one of the branches.
+    return any(_is_of_objects(node) for node in ast.walk(tree) if isinstance(node, ast.Compare))
+
+
+def _is_of_objects(node: ast.Compare) -> bool:
+    """Return True if two objects are compared by identity; of None, True and False there is only one each."""
+    pairs = zip(node.ops, [node.left, *node.comparators], node.comparators, strict=False)
+    return any(
+        isinstance(operator, ast.Is | ast.IsNot)
+        and not any(isinstance(one, ast.Constant) and type(one.value) in _ALONE for one in sides)
+        for operator, *sides in pairs
+    )
 
 
 def at_this_line(cause: Cause) -> str:

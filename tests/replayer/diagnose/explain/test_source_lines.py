@@ -41,3 +41,23 @@ def test_a_cause_says_which_functions_the_line_may_call() -> None:
         may_call=frozenset({"wet", "dry"}),
     )  # fmt: skip
     assert cause_text(cause).endswith("in those that it reads, calling clean; it may call wet, dry")
+
+
+@pytest.mark.parametrize(
+    ("text", "compares"),
+    [
+        ("if self.leader is robot:", True),
+        ("elif self.leader is not self.robots[0]:", True),
+        ("while heads(a) is b:", True),
+        ("if self.leader is None:", False),
+        ("if None is not self.leader and a == b:", False),
+        ('if self.x > 9: raise ValueError(f"{robot} is lost")', False),
+        ('if mood == "is grumpy":', False),
+        ("if a > 3:  # what is meant", False),
+        ("if a > 3: b = c is d", False),
+    ],
+)
+def test_a_line_that_compares_by_identity_is_known_by_its_code(text: str, *, compares: bool) -> None:
+    """Texts and comments may have the word, too."""
+    cause = Cause("branch", SourceLocation("press.py", 3, "step", text), None, None, (), None, [], [])
+    assert ("compares by identity (is)" in cause_text(cause)) == compares
