@@ -325,6 +325,7 @@ class LineTracer:
             number = self._objects.setdefault(id(owner), (len(self._objects), owner))[0]
             self._owners[f"o{number}"] = owner
             values |= {f"o{number}:{name}": value for name, value in attributes.items() if is_data(value)}
+            self.trace.not_kept.update(name for name in attributes if f"o{number}:{name}" not in values)
             values |= kept_by_classes(type(owner))
         elif isinstance(owner, type) and is_users(owner.__module__):  # A method of the class.
             values |= kept_by_classes(owner)

@@ -105,6 +105,7 @@ class StepTrace:
         settings: of the whole process, before the step; see values/process_settings.py.
         owners: the names, before the step, of objects whose methods ran, by their numbers.
         modules: the files of the user's modules, by their names.
+        not_kept: names of attributes that were functions, classes or modules, which have no digests.
     """
 
     records: list[Record] = attrs.field(factory=list)
@@ -118,6 +119,7 @@ class StepTrace:
     settings: Settings = attrs.field(factory=dict)
     owners: dict[int, str] = attrs.field(factory=dict)
     modules: dict[str, str] = attrs.field(factory=dict)
+    not_kept: set[str] = attrs.field(factory=set)
 
     def to_plain(self) -> dict[str, Any]:
         """Encode as lists, numbers, strings and bytes."""
@@ -133,6 +135,7 @@ class StepTrace:
             "settings": self.settings,
             "owners": self.owners,
             "modules": self.modules,
+            "not_kept": sorted(self.not_kept),
         }
 
     @staticmethod
@@ -150,6 +153,7 @@ class StepTrace:
             plain["settings"],
             plain["owners"],
             plain["modules"],
+            set(plain["not_kept"]),
         )
 
 

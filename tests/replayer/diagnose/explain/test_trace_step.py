@@ -359,3 +359,21 @@ def test_a_difference_in_what_the_step_returns_alone_is_followed_back(tmp_path: 
     cause, line = cause_of(tmp_path, RETURNS, RETURNS.replace("0.25", "0.75"))
 
     assert (cause.kind, cause.place.line) == ("edited", line)
+
+
+@pytest.mark.parametrize("name", ["BONUS", "self.bonus"])
+def test_what_is_not_data_is_not_called_absent(tmp_path: Path, name: str) -> None:
+    """A global or an attribute is a module in one of two processes, and None in the other one: both have it."""
+    body = f"""
+def step(self, inputs):
+    self.state["x"][0] += 2 if {name} is not None else 1
+"""
+    traces = []
+    for folder, value in (("first", None), ("second", random)):
+        simulation = load(tmp_path, folder, body)
+        sys.modules["planted_here"].BONUS = simulation.bonus = value  # type: ignore[attr-defined]
+        plain = in_a_copy(lambda simulation=simulation: trace_step(simulation, None).to_plain())  # type: ignore[misc]
+        traces.append(StepTrace.from_plain(plain["trace"]))
+    cause = find_cause(Alignment(*traces))
+    assert cause is not None
+    assert [(one.first, one.second) for one in cause.outside] == [("None", "not kept")]

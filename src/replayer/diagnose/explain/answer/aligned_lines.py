@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import attrs
 
 from replayer.diagnose.explain.align import Alignment, Item
-from replayer.diagnose.explain.answer.differing_value import differing_value
+from replayer.diagnose.explain.answer.differing_value import ABSENT, NOT_KEPT, differing_value
 from replayer.diagnose.explain.answer.not_passed import variable_text
 from replayer.diagnose.explain.answer.shown_names import shown_name
 from replayer.diagnose.explain.cause import DifferingValue, SourceLocation, is_save
@@ -100,7 +100,7 @@ class AlignedLines:
                 return None
         if digests[0] == digests[1] or (None in digests and self._alignment.is_unread(name)):
             return None
-        return self._value_of(self._shown(name, item), *digests)
+        return self._value_of(self._shown(name, item), digests[0], digests[1], self._missing(name))
 
     def _outside_value(self, name: str, item: int) -> DifferingValue | None:
         """Hidden state as it was first read; as it was before an item ran, if it did not differ at the first reading."""
@@ -108,7 +108,7 @@ class AlignedLines:
         first, second = (self._alignment.first_digest(name, variant, item) for variant in (0, 1))
         traces = ((self._alignment.first, first), (self._alignment.second, second))
         if first != second and all(digest is None or digest in trace.texts for trace, digest in traces):
-            value: DifferingValue | None = self._value_of(shown, first, second)
+            value: DifferingValue | None = self._value_of(shown, first, second, self._missing(name))
         else:
             value = self._value(name, item - 1)
         if value is None:
@@ -141,8 +141,20 @@ class AlignedLines:
                 return self._place_of(record)
         return None
 
-    def _value_of(self, name: str, first: int | None, second: int | None) -> DifferingValue:
-        return differing_value((self._alignment.first, self._alignment.second), name, (first, second))
+    def _value_of(
+        self, name: str, first: int | None, second: int | None, missing: tuple[str, str] = (ABSENT, ABSENT)
+    ) -> DifferingValue:
+        return differing_value((self._alignment.first, self._alignment.second), name, (first, second), missing)
+
+    def _missing(self, name: str) -> tuple[str, str]:
+        """What to tell of a value that one of the traces has no digest of: of a module and a class, not all is looked at."""
+        word = name.rpartition(":")[2]
+        traces = self._alignment.first, self._alignment.second
+        first, second = (
+            NOT_KEPT if name[:1] in ("g", "c") or (name[:1] == "o" and word in trace.not_kept) else ABSENT
+            for trace in traces
+        )
+        return first, second
 
     def _record(self, item: int) -> Record:
         pair: Item = self._items[item]

@@ -7,13 +7,21 @@ from replayer.diagnose.explain.cause import DifferingValue
 from replayer.diagnose.explain.step_trace import StepTrace
 from replayer.diagnose.explain.values.value_parts import differing_parts, named_part
 
+ABSENT, NOT_KEPT = "absent", "not kept"
+
 
 def differing_value(
-    traces: tuple[StepTrace, StepTrace], name: str, digests: tuple[int | None, int | None]
+    traces: tuple[StepTrace, StepTrace],
+    name: str,
+    digests: tuple[int | None, int | None],
+    missing: tuple[str, str] = (ABSENT, ABSENT),
 ) -> DifferingValue:
-    """A value of both traces, by its digests; None stands for an absent one. name: for people."""
+    """A value of both traces, by its digests. name: for people. missing: what to tell of a side whose digest is None."""
     pairs = list(zip(traces, digests, strict=True))
-    texts = [trace.texts.get(digest, "?") if digest is not None else "absent" for trace, digest in pairs]
+    texts = [
+        trace.texts.get(digest, "?") if digest is not None else text
+        for (trace, digest), text in zip(pairs, missing, strict=True)
+    ]
     arrays = [trace.arrays.get(digest or 0) for trace, digest in pairs]
     elements = compare_elements(arrays[0], arrays[1]) if arrays[0] is not None and arrays[1] is not None else None
     kept = [trace.parts.get(digest or 0, {"": text}) for (trace, digest), text in zip(pairs, texts, strict=True)]
