@@ -224,8 +224,8 @@ def _trace_one(tape: Tape, load: Load, job: dict[str, Any], start: int | None) -
         return {"threads": hazard}
     if job["taken"]:
         here = partial(_with_simulation, cursor.simulation)
-        anew = partial(_with_new_simulation, tape, load, job, start)
-        return {"each": steps_with(job["taken"], here, anew, tape.frame(job["tick"]).inputs)}
+        made_with = partial(_with_new_simulation, tape, load, job, start)
+        return {"each": steps_with(job["taken"], here, made_with, tape.frame(job["tick"]).inputs)}
     before = snapshot_from_plain(job["before"])
     step = trace_step(cursor.simulation, tape.frame(job["tick"]).inputs, _known(job))
     if not step.is_traced:
@@ -248,7 +248,7 @@ def _with_new_simulation(
     change: Callable[[], bool],
     work: Callable[[Simulation], dict[str, Any]],
 ) -> dict[str, Any]:
-    """See step_with_functions.RunAnew."""
+    """See step_with_functions.RunMadeWith."""
 
     def whole() -> dict[str, Any]:
         try:
@@ -277,8 +277,8 @@ def _trace_apart(tape: Tape, load: Load, job: dict[str, Any], start: int | None)
 
     try:
         if job["taken"]:
-            anew = partial(_with_new_simulation, tape, load, job, start)
-            return {"each": steps_with(job["taken"], run, anew, tape.frame(job["tick"]).inputs)}
+            made_with = partial(_with_new_simulation, tape, load, job, start)
+            return {"each": steps_with(job["taken"], run, made_with, tape.frame(job["tick"]).inputs)}
         step = trace_step_in(run, tape.frame(job["tick"]).inputs, _known(job))
     except _NotReachedError as error:
         return {"gave_up": str(error)}

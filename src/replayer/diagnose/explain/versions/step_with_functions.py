@@ -32,15 +32,15 @@ NOT_RUN = "not run"  # The step gave the same state as without the function, whi
 
 Group = Sequence[Sequence[str]]  # See taken_functions.take_functions.
 # Makes a change, in a copy, and a simulation after it; calls the work with that. Empty if one of these cannot be done.
-RunAnew = Callable[[Callable[[], bool], Callable[[Simulation], dict[str, Any]]], dict[str, Any]]
+RunMadeWith = Callable[[Callable[[], bool], Callable[[Simulation], dict[str, Any]]], dict[str, Any]]
 
 
-def steps_with(groups: Sequence[Group], run: Run, anew: RunAnew, inputs: Any) -> list[dict[str, Any]]:
+def steps_with(groups: Sequence[Group], run: Run, made_with: RunMadeWith, inputs: Any) -> list[dict[str, Any]]:
     """The result of the step as it is, and with each group of functions: its "result", or why it "gave_up"; with NOT_RUN both.
 
     "brought": the names that the functions use and the version as it is lacks; they were taken, too.
 
-    run: as in trace_step.py. anew: as run, with a simulation that is made after a change. Raises RuntimeError if a copy of
+    run: as in trace_step.py. made_with: as run, with a simulation that is made after a change. Raises RuntimeError if a copy of
     the process died in the step as it is.
     """
     begin_s = time.monotonic()
@@ -59,7 +59,9 @@ def steps_with(groups: Sequence[Group], run: Run, anew: RunAnew, inputs: Any) ->
         results.append({"result": done["result"], "brought": done["brought"]})
         is_one = len(group) == 1 or is_value(group[0])  # And what is made of the value.
         if is_one and done["result"] == own["result"]:
-            results[-1] |= _made_with(group, partial(_step_anew, anew=anew, inputs=inputs, patience_s=patience_s), own)
+            results[-1] |= _made_with(
+                group, partial(_step_made_with, made_with=made_with, inputs=inputs, patience_s=patience_s), own
+            )
     return results
 
 
@@ -95,7 +97,7 @@ def _step(group: Group, run: Run, inputs: Any, patience_s: float) -> dict[str, A
     return run_untraced(in_place, inputs)
 
 
-def _step_anew(group: Group, anew: RunAnew, inputs: Any, patience_s: float) -> dict[str, Any]:
+def _step_made_with(group: Group, made_with: RunMadeWith, inputs: Any, patience_s: float) -> dict[str, Any]:
     """The step of a simulation that is made with functions in place, which note that the step runs them."""
 
     def change() -> bool:
@@ -113,7 +115,7 @@ def _step_anew(group: Group, anew: RunAnew, inputs: Any, patience_s: float) -> d
             result: dict[str, Any] = work(simulation)
             return {"result": list(result_of(result)), "was_run": was_run(), "brought": list(brought)}
 
-        return anew(change, stepped)
+        return made_with(change, stepped)
 
     return run_untraced(in_place, inputs)
 
