@@ -35,7 +35,10 @@ def cause_text(cause: Cause) -> str:
         return f"{_FIXED[cause.kind]}; {at_this_line(cause)}" if is_elsewhere else _FIXED[cause.kind]
     match cause.kind:
         case "operation":
-            return f"{cause.operation} gives different results from the same inputs"
+            inputs = (
+                "inputs that are the same apart from what fresh memory holds" if cause.memory else "the same inputs"
+            )
+            return f"{cause.operation} gives different results from {inputs}"
         case "edited" if cause.other_place is None:
             return "only one version of the code has this line at this place"
         case "edited":

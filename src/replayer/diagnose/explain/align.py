@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import attrs
 
+from replayer.diagnose.explain.foreign.fresh_memory import FreshMemory
 from replayer.diagnose.explain.line_pairs.line_map import LineMap
 from replayer.diagnose.explain.source_lines import SourceFile
 from replayer.diagnose.explain.step_trace import Record, StepTrace, Values
@@ -64,11 +65,13 @@ class Alignment:
         items: in order.
         paths: for each of the user's modules that both had, its files in the two.
         line_maps: for each module that ran or has two files, from lines of the second version to lines of the first.
+        memory: values that count as equal.
         item_of: indices of items, by indices of the first trace's records.
         swapped: frames of methods that the two called for different objects.
     """
 
-    def __init__(self, first: StepTrace, second: StepTrace) -> None:
+    def __init__(self, first: StepTrace, second: StepTrace, *, past_memory: bool = False) -> None:
+        """past_memory: values that are what fresh memory holds count as equal."""
         self.first, self.second = first, second
         self.paths = {
             name: (path, second.modules[name]) for name, path in first.modules.items() if name in second.modules
@@ -79,6 +82,8 @@ class Alignment:
             _align(self._keys(first.records, is_second=False), self._keys(second.records, is_second=True))
         )
         self.item_of = {item.first: index for index, item in enumerate(self.items) if item.first is not None}
+        pairs = [(item.first, item.second) for item in self.items] if past_memory else []
+        self.memory = FreshMemory((first, second), pairs)
         self._spells: dict[str, list[_Spell]] = {}
         self._values: tuple[Values, Values] = ({}, {})
         self._seen_owners: tuple[set[str], set[str]] = (set(), set())
@@ -241,7 +246,8 @@ class Alignment:
         """Note the values of a record; return their names as in the first trace."""
         current = self._values[variant]
         names = set()
-        for own, digest in values.items():
+        for own, read in values.items():
+            digest = self.memory.digest(variant, read)
             name = own if variant == 0 else self._name_of_second(own)
             current[name] = digest
             if not _is_function((self.first, self.second)[variant], digest):

@@ -8,6 +8,8 @@ import attrs
 
 from replayer.desync.ulps import DifferingElements
 
+IDLE, OPEN = "has no effect", "not known"
+
 
 def is_save(function: str) -> bool:
     """Return True for the name of save(), or of an expression with its own frame in it."""
@@ -100,6 +102,8 @@ class Cause:
         is_of_branches: True if the value differs only after the branches that the two take after a line that reads what
             differs, and is not one of the line.
         is_of_load: True if the line of a "split", "joined" or "shared" is one of load(); else the two diverge there.
+        memory: of an "operation" whose inputs differ in what fresh memory holds: IDLE if that was tested and has no effect, OPEN
+            if not; empty if its inputs are the same.
         way: the lines from this one to the state, each with the value that it changed; the last is in the state.
     """
 
@@ -119,6 +123,7 @@ class Cause:
     is_of_branches: bool = False
     is_of_load: bool = False
     may_call: frozenset[str] = frozenset()
+    memory: str = ""
 
     @property
     def called(self) -> list[str]:

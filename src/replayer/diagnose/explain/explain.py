@@ -24,7 +24,7 @@ from replayer.desync.tested_causes import between_steps, change_text
 from replayer.diagnose.explain.answer.explanation import Explanation
 from replayer.diagnose.explain.answer.known_differences import with_known_differences
 from replayer.diagnose.explain.answer.split_objects import with_joined
-from replayer.diagnose.explain.explained_pair import explained_pair
+from replayer.diagnose.explain.explained_pair import explained_pair, with_memory_tested
 from replayer.diagnose.explain.given.given_cause import with_given
 from replayer.diagnose.explain.given.left_out import left_out_notes
 from replayer.diagnose.explain.outside.deciding_variables import with_deciding_variables
@@ -249,8 +249,9 @@ class _Case:
     ) -> Explanation:
         """The explanation by two outcomes that differ."""
         kinds = self._kinds(tick, before)
-        explained = explained_pair(tick, self.tape.state_hash(tick), outcomes, pair, notes)
         run = self._runs(tick, before, pair)
+        explained = explained_pair(tick, self.tape.state_hash(tick), outcomes, pair, notes)
+        explained = with_memory_tested(explained, self.now, run)
         explained = attrs.evolve(explained, settings=settings_tested(pair, run), seen=self.seen)
         explained = with_tested_functions(with_joined(explained, run), run)
         explained = with_given(explained, before, self.runner.give)
@@ -302,8 +303,9 @@ class _Case:
         pair = choose_pair(outcomes, explanation.recorded_hash)
         if pair is None:
             return None
+        run = self._runs(tick, before, pair)
         explained = explained_pair(tick, explanation.recorded_hash, outcomes, pair, explanation.notes)
-        settings = settings_tested(pair, self._runs(tick, before, pair))
+        explained, settings = with_memory_tested(explained, self.now, run), settings_tested(pair, run)
         return attrs.evolve(explained, code=explanation.code, settings=settings)
 
     def _run(

@@ -9,11 +9,14 @@ from replayer.desync.ulps import compare_elements
 from replayer.diagnose.explain.align import Alignment
 from replayer.diagnose.explain.answer.catching_lines import cause_of_depth
 from replayer.diagnose.explain.answer.explanation import DifferingField, Explanation
+from replayer.diagnose.explain.cause import IDLE
 from replayer.diagnose.explain.find_cause import find_cause
+from replayer.diagnose.explain.foreign.fresh_memory import gives_fresh_memory
+from replayer.diagnose.explain.outside.further_variants import Run, filled_memory
 from replayer.diagnose.explain.trace_step import STACK_DEPTH
 from replayer.diagnose.explain.values.identities import differing_identities
 from replayer.diagnose.explain.values.load_cause import with_load
-from replayer.diagnose.explain.variants import VariantOutcome
+from replayer.diagnose.explain.variants import Variant, VariantOutcome
 
 
 def explained_pair(
@@ -22,8 +25,13 @@ def explained_pair(
     outcomes: list[VariantOutcome],
     pair: tuple[VariantOutcome, VariantOutcome],
     notes: list[str],
+    *,
+    past_memory: bool = False,
 ) -> Explanation:
-    """The explanation of a tick by two of its outcomes: the fields that differ, and the line that makes the difference."""
+    """The explanation of a tick by two of its outcomes: the fields that differ, and the line that makes the difference.
+
+    past_memory: the line is searched past those that only get fresh memory; see Alignment.
+    """
     first, second = pair[0].step, pair[1].step
     assert first is not None
     assert second is not None
@@ -34,7 +42,7 @@ def explained_pair(
             elements = compare_elements(left, right) if left is not None and right is not None else None
             if elements is None or elements.count:
                 fields.append(DifferingField(name, elements))
-    alignment = Alignment(first.trace, second.trace)
+    alignment = Alignment(first.trace, second.trace, past_memory=past_memory)
     limits = {step.trace.limited for step in (first, second)} - {None}
     notes = [*notes, *sorted(map(str, limits)), *restored_notes(pair, recorded_hash)]
     place = place_between([field.name for field in fields], first.phases, second.phases)
@@ -51,6 +59,32 @@ def explained_pair(
         cause = with_load(cause, lost, second.loaded)
     explanation = Explanation(tick, recorded_hash, outcomes, pair, fields, cause, [], None, [], notes, place)
     return attrs.evolve(explanation, identities=identities, not_given_back=lost)
+
+
+def with_memory_tested(explained: Explanation, now: Variant, run: Run) -> Explanation:
+    """The explanation of a pair; past an operation that gives fresh memory, if filling that is not seen to decide.
+
+    What such an operation gives is different by nature, and has no effect where the next lines write all of it.
+    """
+    cause, pair, tick = explained.cause, explained.pair, explained.tick
+    if (
+        cause is None
+        or pair is None
+        or tick is None
+        or not gives_fresh_memory(cause.operation)
+        or cause.kind != "operation"
+    ):
+        return explained
+    found = filled_memory(explained, now, run)
+    outcomes = [*explained.variants, *found.outcomes]
+    if found.pair is not None or any(one.suspicious for one in found.tested):
+        tested = [*explained.tested, *found.tested]
+        return attrs.evolve(explained, variants=outcomes, memory_runs=found.memory_runs, tested=tested)
+    past = explained_pair(tick, explained.recorded_hash, outcomes, pair, explained.notes, past_memory=True)
+    is_idle = any(one.suspicious is False for one in found.tested)
+    if past.cause is not None and past.cause.memory and is_idle:
+        past = attrs.evolve(past, cause=attrs.evolve(past.cause, memory=IDLE))
+    return attrs.evolve(past, tested=found.tested)
 
 
 def restored_notes(pair: tuple[VariantOutcome, VariantOutcome], recorded_hash: int) -> list[str]:

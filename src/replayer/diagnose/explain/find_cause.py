@@ -30,7 +30,7 @@ from replayer.diagnose.explain.answer.search_ends import (
 )
 from replayer.diagnose.explain.answer.set_orders import orders_of_made, orders_of_names
 from replayer.diagnose.explain.answer.walked_sets import walked_before
-from replayer.diagnose.explain.cause import Cause, DifferingValue, SourceLocation, is_save
+from replayer.diagnose.explain.cause import OPEN, Cause, DifferingValue, SourceLocation, is_save
 from replayer.diagnose.explain.step_trace import RESUME, RETURN, Operation
 from replayer.diagnose.explain.versions.edited_definitions import edited_definition
 
@@ -304,7 +304,7 @@ class _BackwardSearch(ReadNames):
         is_known = settled < len(self._items) or not (self._alignment.first.limited or self._alignment.second.limited)
         value = self._value_of_line(name, item, settled) if is_known else None
         is_operation = operation is not None and not is_frozen(operation[0], outside)
-        if operation is not None and is_operation and operation[0].inputs == operation[1].inputs and other is None:
+        if operation is not None and is_operation and other is None:
             kind, place = "operation", attrs.evolve(place, line=operation[0].line)
             value = self._result(operation) or value
         elif other is not None or only is not None:
@@ -338,6 +338,9 @@ class _BackwardSearch(ReadNames):
             defined_at=defined,
             is_of_branches=kind in ("outside", "version") and not self._is_one_statement(item, settled),
             may_call=statement.may_call if statement is not None else frozenset(),
+            memory=OPEN
+            if kind == "operation" and operation and self._alignment.memory.is_read_by(operation[0])
+            else "",
         )
 
     def _is_one_version(self) -> bool:
@@ -362,7 +365,7 @@ class _BackwardSearch(ReadNames):
 
     def _operation(self, item: int) -> tuple[Operation, Operation] | None:
         """The first operation of a statement, in both traces, that gave different results from the same inputs."""
-        group = self._group(item)
+        group, memory = self._group(item), self._alignment.memory
         by_variant = [
             [
                 operation
@@ -374,9 +377,9 @@ class _BackwardSearch(ReadNames):
         pairs = [
             pair
             for pair in zip(*by_variant, strict=False)
-            if pair[0].name == pair[1].name and pair[0].outputs != pair[1].outputs
+            if pair[0].name == pair[1].name and not memory.are_same_outputs(*pair)
         ]
-        return next((pair for pair in pairs if pair[0].inputs == pair[1].inputs), None)
+        return next((pair for pair in pairs if memory.are_same_inputs(*pair)), None)
 
     def _result(self, operation: tuple[Operation, Operation]) -> DifferingValue | None:
         first, second = operation

@@ -19,6 +19,7 @@ from replayer.diagnose.compare.tape_diff import TapeDifference, diff_tapes
 from replayer.diagnose.explain.align import Alignment
 from replayer.diagnose.explain.cause import without_values
 from replayer.diagnose.explain.find_cause import find_cause
+from replayer.diagnose.explain.foreign.fresh_memory import gives_fresh_memory
 from replayer.diagnose.explain.variant_choice import (
     NEAR_TICKS,
     SEED,
@@ -359,6 +360,8 @@ class _Case:
             return explanation
         self.notes += [step.note for step in steps if step is not None and step.note is not None]
         cause = find_cause(Alignment(steps[0].trace, steps[1].trace))
+        if cause is not None and cause.kind == "operation" and gives_fresh_memory(cause.operation):
+            cause = find_cause(Alignment(steps[0].trace, steps[1].trace, past_memory=True))
         states = (steps[0].state, steps[1].state) if steps[0].state is not None and steps[1].state is not None else None
         fields = compare_states(*states, STATE_LABELS) if states is not None else []
         return attrs.evolve(explanation, cause=cause, states=states, fields=fields)

@@ -11,7 +11,7 @@ from replayer.desync.location import DesyncLocation
 from replayer.desync.outside_comparison import ReadComparison
 from replayer.desync.state_diff import FieldDifference
 from replayer.desync.ulps import DifferingElements
-from replayer.diagnose.explain.cause import Cause, SourceLocation
+from replayer.diagnose.explain.cause import OPEN, Cause, SourceLocation
 from replayer.diagnose.explain.trace_step import NOT_REPEATABLE
 from replayer.diagnose.explain.values.given_values import GivenFunctions, GivenValues
 from replayer.diagnose.explain.values.identities import DifferingIdentity
@@ -173,7 +173,12 @@ class Explanation:
     @property
     def is_open(self) -> bool:
         """True if the cause of the line is not known, though one differs before it."""
-        return self.is_refuted or self.is_unproved or self.is_untested
+        return self.is_refuted or self.is_unproved or self.is_untested or self.is_of_memory
+
+    @property
+    def is_of_memory(self) -> bool:
+        """True if an operation gets what differs in fresh memory alone, and no test shows that this has no effect."""
+        return self.cause is not None and self.cause.memory == OPEN
 
     @property
     def is_unproved(self) -> bool:

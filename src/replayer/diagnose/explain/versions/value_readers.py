@@ -54,7 +54,7 @@ def _is_from(home: ModuleType, node: ast.ImportFrom, content: dict[str, Any]) ->
 def is_read_when_loaded(home: ModuleType, name: str) -> bool:
     """Return True if a value may have been read as the user's modules were loaded: another one comes too late for that.
 
-    name: the last one. What mentions it in a function or a class counts as a reader, too, whoever else has such a name.
+    name: the last one. What mentions it in a function or a class counts as a reader, too; other things may have such a name.
     """
     trees = [tree for _, _, tree in _sources(home)]
     parts = [part for tree in trees for part in ast.walk(tree)]
