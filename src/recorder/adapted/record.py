@@ -123,7 +123,7 @@ def _tell(simulation: Any, path: str | os.PathLike[str], report: TrialReport | N
     """Say in one line what is captured, and how far a trial has shown that it is enough."""
     line = simulation.report().line(
         is_tested=report is not None and report.is_tested,
-        is_whole=report is not None and report.knows_orders and not report.orders,
+        is_whole=report is None or not (report.orders or report.outside),
         found=report.differences() if report is not None else "",
     )
     print(f"recording {os.fspath(path)}: {line}", file=sys.stderr)

@@ -87,7 +87,6 @@ class _Tried:
     kind: str = ""
     different: RunDifference | None = None
     orders: SetOrders = attrs.field(factory=SetOrders)
-    knows_orders: bool = False
     lost: LostValue | None = None
     outside: tuple[str, ...] = ()
     reads: NotedReads | None = None
@@ -169,7 +168,6 @@ def try_simulation(
         run=next((one.run for one in tried if one.run is not None), None),
         outside=tuple(name for one in tried for name in one.outside),
         orders=tuple(text for one in tried for text in one.orders.texts),
-        knows_orders=any(one.knows_orders for one in tried),
         reads=next((one.reads for one in tried if one.reads is not None), None),
         unstable=tuple(dict.fromkeys(path for run in runs for path in sorted(run.unstable))),
         inputs=frozenset(inputs for run in runs for inputs in run.inputs),
@@ -322,7 +320,7 @@ def _try_other_ways(subject: _Subject, run: Trajectory, send: Send) -> _Tried | 
     if orders is not None:
         # What a save of the user's own keeps of an order is not known here.
         is_own = is_our_own(type(inner_of(subject.simulation)))
-        send(_Tried(orders=orders if is_own else SetOrders(), knows_orders=True))
+        send(_Tried(orders=orders if is_own else SetOrders()))
     ways: list[tuple[str, Callable[[Send], None]]] = []
     if isinstance(subject.simulation, ArenaOfSaved) and level_of(subject.simulation) is Level.EXACT:
         ways.append((SAVED, partial(_unsaved, subject, run)))

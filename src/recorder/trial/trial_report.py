@@ -64,7 +64,6 @@ class TrialReport:
         unstable: parts of what steps return that differ in two equal runs; they were not compared.
         outside: what steps change outside the simulation's objects, such as class attributes; it is not saved.
         orders: sets whose order is not saved, in which no step was seen to use it, a sentence for each kind.
-        knows_orders: False if there was no time to look for such sets.
         reads: what the first steps read of the outside world; None if they were not watched.
         not_tried: the reason why nothing was tried; None if something was.
         is_late: True if nothing was tried since there was no time for it.
@@ -81,7 +80,6 @@ class TrialReport:
     unstable: tuple[str, ...] = ()
     outside: tuple[str, ...] = ()
     orders: tuple[str, ...] = ()
-    knows_orders: bool = False
     reads: NotedReads | None = attrs.field(default=None, repr=False)
     not_tried: str | None = None
     is_late: bool = False

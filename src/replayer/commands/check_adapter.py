@@ -207,7 +207,10 @@ def check_level(
         inputs = {tick: decode_plain(encoded) for tick, encoded in enumerate(bad.inputs, 1)}
         suspects = SyncTest(lambda: subject.simulation(bad.seed), inputs, ticks=len(bad.inputs)).run().suspects
     inner = inner_of(simulation)
-    line = inner.report().line() if adapter_of_simulation(simulation) is not None else type(inner).__qualname__
+    line = type(inner).__qualname__
+    if adapter_of_simulation(simulation) is not None:
+        captured = inner.report()
+        line = f"{captured.subject}: {captured.captured_line()}"  # The level is in the line above it.
     is_varied = subject.is_seeded or _varies_inputs(simulation)
     report = LevelReport(level_of(simulation), seeds, ticks, violations, suspects, line, is_varied=is_varied)
     starts_alike = None if subject.location is None else all(one.fresh_agree for one in at_start)

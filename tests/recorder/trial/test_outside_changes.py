@@ -81,7 +81,9 @@ def test_the_line_before_a_recording_names_them_without_a_warning(
         warnings.simplefilter("error")
         with recorder.record(games.LateReader(), tmp_path / "run.tape", trial_ms=4000) as game:
             game.step(None)
-    (line,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("tried")]
+    printed = capsys.readouterr().err.splitlines()
+    assert printed[1].endswith(": LateReader: exact in the steps tried: LateReader captured")
+    (line,) = [line for line in printed if line.startswith("tried")]
     assert "; steps change " in line
     assert "LateReader.made (class attribute)" in line
     assert "not saved: no step tried depends on it" in line

@@ -58,30 +58,47 @@ class Report:
     notes: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
 
-    def line(self, *, is_tested: bool = True, is_whole: bool = True, found: str = "") -> str:
-        """The report as one line: the captured parts and the missing attributes.
+    def line(self, *, is_tested: bool, is_whole: bool = True, found: str = "") -> str:
+        """The report as one line: the level, as far as it was tested, the captured parts and the missing attributes.
 
-        is_tested: no trial has compared a restored simulation with a live one if this is False. is_whole: False if the order
-        of a set is not saved. found: the differences that a trial found, in a few words.
+        is_tested: no trial has compared a restored simulation with a live one if this is False. is_whole: False if a trial
+        saw something that is not saved: the order of a set, or what steps change outside of the captured objects. found:
+        the differences that a trial found, in a few words.
         """
+        level = self.level.value
+        if found:
+            level += f" by what it captures, but {found}"
+        elif not is_tested:
+            level += ", untested"
+        elif self.level is not Level.INPUTS_ONLY:  # The level is declared; the trial has seen some steps of it.
+            level += " in the steps tried"
+        return f"{self.subject}: {level}: {self.captured_line(is_whole=is_whole)}"
+
+    def captured_line(self, *, is_whole: bool = True) -> str:
+        """The captured parts and the missing attributes, without a level. is_whole: see line."""
         by_verdict: dict[str, list[str]] = {"captured": [], "stateless": [], "unknown": []}
         for part in self.parts:
             by_verdict[part.verdict].append(part.name)
         verdicts = [f"{_outermost(names)} {verdict}" for verdict, names in by_verdict.items() if names]
+        if self.level is Level.INPUTS_ONLY:
+            not_captured = ["its state is not saved: a seek repeats the inputs since the last reset"]
+            names = [f"{part.name}.{name}" for part in self.parts for name in part.unknown]
+            not_captured[0] += f" (no seek restores {_several(names)}; a reset has to)" if names else ""
+        else:
+            not_captured = self._not_captured(is_whole=is_whole)
+        return "; ".join([", ".join(verdicts), *not_captured, *self.notes])
+
+    def _not_captured(self, *, is_whole: bool) -> list[str]:
+        """What is not captured of these objects. What classes, modules and files hold is none of it."""
         missing = [f"{part.name}.{name} ({kind})" for part in self.parts for name, kind in part.unknown.items()]
         missing += [f"{part.name}.{name} (a time)" for part in self.parts for name in part.clocks]
-        left_out = [f"not captured: {_several(missing)}"] if missing else []
-        left_out += [f"left out as asked: {_several(self.ignored)}"] if self.ignored else []
-        not_captured = "; ".join(left_out) or (
-            "nothing is left out" if is_tested and is_whole and not found else "no attribute is left out"
-        )
-        if self.level is Level.INPUTS_ONLY:
-            not_captured = "its state is not saved: a seek repeats the inputs since the last reset"
-            names = [f"{part.name}.{name}" for part in self.parts for name in part.unknown]
-            not_captured += f" (no seek restores {_several(names)}; a reset has to)" if names else ""
-        level = self.level.value if is_tested else f"{self.level.value}, untested"
-        level += f" by what it captures, but {found}" if found else ""
-        return "; ".join([f"{self.subject}: {level}: {', '.join(verdicts)}", not_captured, *self.notes])
+        texts = [f"not captured: {_several(missing)}"] if missing else []
+        texts += [f"left out as asked: {_several(self.ignored)}"] if self.ignored else []
+        kept = {f"{part.name}.{name}" for part in self.parts for name in part.kept} - set(self.ignored)
+        if kept:
+            are = "1 attribute as it is" if len(kept) == 1 else f"{len(kept)} attributes as they are"
+            texts.append(f"a restore leaves {are}")
+        return texts or (["no attribute of these objects is left out"] if is_whole else [])
 
     def to_plain(self) -> dict[str, Any]:
         """The report as plain data, as it is written to a tape."""

@@ -91,7 +91,9 @@ def test_a_foreign_package_provides_its_adapter(tmp_path: Path) -> None:
     assert tried.startswith(
         "not tried: step 1 with the inputs None (trial_inputs(seed) would give others) raised TypeError: "
     )
-    assert recording == "recording toy.tape: Toy: exact, untested: Toy captured; no attribute is left out"
+    assert (
+        recording == "recording toy.tape: Toy: exact, untested: Toy captured; no attribute of these objects is left out"
+    )
     assert finished.stdout == "1\n"
 
 

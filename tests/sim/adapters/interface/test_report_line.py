@@ -20,12 +20,37 @@ from sim.kernel.exactness import Level
 def test_parts_inside_of_others_are_not_listed(names: list[str], line: str) -> None:
     """A list of some of them reads as if the others were left out."""
     report = Report("objects", "Game", Level.EXACT, tuple(Part(name, captured=("x",)) for name in names))
-    assert report.line() == f"Game: exact: {line}; nothing is left out"
+    assert report.captured_line() == f"{line}; no attribute of these objects is left out"
 
 
 def test_what_a_trial_found_stands_beside_the_level() -> None:
     """The level is about what is captured: alone it would be taken for a result of the trial."""
     report = Report("objects", "Game", Level.EXACT, (Part("Game", captured=("x",)),))
-    line = report.line(found="its steps did not repeat (x differs)")
+    line = report.line(is_tested=True, found="its steps did not repeat (x differs)")
     expected = "Game: exact by what it captures, but its steps did not repeat (x differs): Game captured"
-    assert line == f"{expected}; no attribute is left out"
+    assert line == f"{expected}; no attribute of these objects is left out"
+
+
+@pytest.mark.parametrize(
+    ("level", "is_tested", "text"),
+    [
+        (Level.EXACT, True, "exact in the steps tried"),
+        (Level.EXACT, False, "exact, untested"),
+        (Level.CANONICAL, True, "canonical in the steps tried"),
+        (Level.INPUTS_ONLY, True, "inputs_only"),
+    ],
+)
+def test_the_level_is_said_as_far_as_it_was_tried(level: Level, is_tested: bool, text: str) -> None:  # noqa: FBT001
+    """A level is declared, and a later step may need what no keyframe holds."""
+    line = Report("objects", "Game", level, (Part("Game", captured=("x",)),)).line(is_tested=is_tested)
+    assert line.startswith(f"Game: {text}: Game captured; ")
+
+
+def test_attributes_that_a_restore_does_not_set_are_counted() -> None:
+    """Those that were chosen by the user are named, and not counted."""
+    report = Report("objects", "Game", Level.EXACT, (Part("Game", captured=("x",), kept=("cell", "view", "log")),))
+    assert report.captured_line() == "Game captured; a restore leaves 3 attributes as they are"
+    ignoring = Report("objects", "Game", Level.EXACT, report.parts, ignored=("Game.cell", "Game.log"))
+    assert ignoring.captured_line() == (
+        "Game captured; left out as asked: Game.cell, Game.log; a restore leaves 1 attribute as it is"
+    )

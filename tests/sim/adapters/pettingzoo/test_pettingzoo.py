@@ -246,7 +246,10 @@ def test_one_line_records_and_changes_nothing(tmp_path: Path, capsys: pytest.Cap
     env.close()
 
     assert told == drive(tictactoe.env(), 3, 60)
-    assert "tictactoe_v3: exact: OrderEnforcingWrapper, TerminateIllegalWrapper, raw_env" in capsys.readouterr().err
+    assert (
+        "tictactoe_v3: exact in the steps tried: OrderEnforcingWrapper, TerminateIllegalWrapper, raw_env"
+        in capsys.readouterr().err
+    )
     with replayer.open(tmp_path / "run.tape") as run:
         assert run.verify().ok
         assert len(run.episodes) > 5

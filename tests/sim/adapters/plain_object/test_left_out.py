@@ -62,7 +62,7 @@ def test_a_name_that_is_left_out_is_printed(name: str, tmp_path: Path, capsys: p
         tape.step(None)
     line = capsys.readouterr().err.splitlines()[1]
     # On a busy machine the line also names what was not tried.
-    assert f"run.tape: Shop: exact: Shop captured; left out as asked: {name}" in line
+    assert f"run.tape: Shop: exact in the steps tried: Shop captured; left out as asked: {name}" in line
 
 
 class Depot:
