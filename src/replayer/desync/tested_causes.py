@@ -40,7 +40,11 @@ HASH_SEED = "PYTHONHASHSEED"
 BETWEEN = "a change between two steps"
 CHANGED_WHILE = "changed while the run was recorded"
 SETTINGS_UNKNOWN = "  settings of the process that were changed while it ran,"  # Of a tape that does not note them.
-_UNSTEADY = "a non-deterministic step"
+_UNSTEADY = "a non-deterministic step (random draws, time)"
+# Two runs that differ show no more: of a counter that a class keeps, a deterministic step gives the next number in each.
+_MORE_THAN_STATE = (
+    "something besides the state and the inputs (possible: random draws, time, memory, what a class or a module keeps)"
+)
 
 
 def with_causes(
@@ -155,17 +159,17 @@ def _seen_earlier(cause: str, changes: list[Any], compared: range, tick: int) ->
 
 def _nondeterminism(finding: Finding, reads: Iterable[OutsideRead]) -> TestedCause:
     """What the repeated runs show. They are copies of one process, and may have the same addresses of memory."""
-    cause = f"{_UNSTEADY} (random draws, time, memory, what a class or a module keeps)"
     if finding.note == STACK_DEPTH:
         found = (
             "run from two depths, four times each: the same hashes from each depth, and different ones from the other"
         )
         return TestedCause("how deep the stack is when a step is called", found, suspicious=True)
     if finding.note == NOT_DETERMINISTIC:
-        return TestedCause(cause, "run again on a fresh simulation, the ticks had different hashes", suspicious=True)
+        found = "run again on a fresh simulation, the ticks had different hashes: a step, or a restore, depends on it"
+        return TestedCause(_MORE_THAN_STATE, found, suspicious=True)
     count = finding.rerun_count
     if not count:
-        return TestedCause(cause, "not tested: it could not be run again in a process of its own", suspicious=None)
+        return TestedCause(_UNSTEADY, "not tested: it could not be run again in a process of its own", suspicious=None)
     times = "once on a fresh simulation" if count == 1 else f"{count} times, each on a fresh simulation"
     found = (
         f"run again {times}: the same wrong hash (a step that differs in one run of three would have shown it with "
@@ -177,9 +181,12 @@ def _nondeterminism(finding: Finding, reads: Iterable[OutsideRead]) -> TestedCau
             f"; not ruled out by that: the addresses of memory, which the step reads: {', '.join(dict.fromkeys(addresses))}; "
             "the runs are copies of one process, which may have the same ones"
         )
-        return TestedCause(cause, found, suspicious=None)
-    found += "; not tested by that: an order by memory addresses, which may be alike in these copies of one process"
-    return TestedCause(f"{_UNSTEADY} (random draws, time, what a class or a module keeps)", found, suspicious=False)
+        return TestedCause(_UNSTEADY, found, suspicious=None)
+    found += (
+        "; not tested by that: an order by memory addresses, the date, and what a class or a module keeps, which may be "
+        "alike in these copies of one process"
+    )
+    return TestedCause(_UNSTEADY, found, suspicious=False)
 
 
 def _order_of_sets(tape: Tape) -> list[TestedCause]:

@@ -74,6 +74,22 @@ class Late(Calls):
             self.state["x"][1] = self.stage
 
 
+class Numbered(Calls):
+    """Has a number, by which it steps at tick 90: its class counts the instances of a process."""
+
+    made = 0
+
+    def __init__(self) -> None:
+        super().__init__()
+        Numbered.made += 1
+        self.number = Numbered.made
+
+    def step(self, inputs: Any) -> None:  # noqa: ARG002
+        self.state["tick"][()] += 1
+        if self.state["tick"] == 90:
+            self.state["x"][1] = self.number
+
+
 class Deep(Calls):
     """Goes down at tick 90 until the stack is full: how far it gets depends on how deep the stack is already."""
 
@@ -196,7 +212,11 @@ def test_an_edit_is_neither() -> None:
     assert not finding.hints_at_hidden_state
     assert "run from tick 0 as it was made, with nothing restored" in tested["hidden state that"].found
     assert [tested[name].suspicious for name in ("a non-deterministic step", "hidden state that")] == [False, False]
-    assert "not tested by that: an order by memory addresses" in tested["a non-deterministic step"].found
+    steady = tested["a non-deterministic step"]
+    assert (
+        "not tested by that: an order by memory addresses, the date, and what a class or a module keeps" in steady.found
+    )
+    assert "class" not in steady.cause, "copies of one process have the same classes"
 
 
 SHIP = object()
@@ -235,7 +255,20 @@ def test_draws_from_the_generator_of_the_process_are_no_steady_step() -> None:
     assert "hidden state takes part" not in finding.note, "chance is not shown to be state"
     assert "(possible: a clock, random numbers" in finding.note
     assert finding.hints_at_hidden_state
-    assert tested["a non-deterministic step"].suspicious is True
+    assert tested["something besides the"].suspicious is True
+    assert "a non-deterministic step" not in tested
+
+
+@pytest.mark.seldom(0.15)
+def test_a_number_that_a_class_counts_up_makes_no_step_non_deterministic() -> None:
+    """Each instance of one process has the next number: the runs differ, and their steps draw nothing."""
+    Numbered.made = 0
+    tape_of(Numbered)
+    finding, tested = found(Numbered)
+    assert finding.note == NOT_DETERMINISTIC
+    assert tested["something besides the"].suspicious is True
+    assert tested["something besides the"].found.startswith("run again on a fresh simulation")
+    assert not any("deterministic" in one.cause for one in tested.values())
 
 
 @pytest.mark.seldom(0.15)

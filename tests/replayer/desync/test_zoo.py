@@ -93,7 +93,7 @@ def simd_switch() -> str:
 SIMD = {"NPY_DISABLE_CPU_FEATURES": simd_switch()}
 SEED = {"PYTHONHASHSEED": "77"}
 THREADS = {"OMP_NUM_THREADS": "2"}
-UNSTEADY = "a non-deterministic step"
+UNSTEADY = "something besides the state and the inputs"
 HIDDEN = "hidden state"
 TWO_ORDERS = {7: [[3, 40], [3, 50]], 25: [[9, 8], [9, 5], [2, 1]]}  # Of tick 7 the two are in order already.
 

@@ -45,7 +45,7 @@ CLAIMS = {
         {"load", "hidden", "order"},
     ),
     "not deterministic": (
-        re.compile(r"! a non-deterministic step|step is not deterministic"),
+        re.compile(r"! something besides the state and the inputs|step is not deterministic"),
         {"nondeterministic", "hidden"},
     ),
     "order of a set": (re.compile(r"! the iteration order of sets"), {"order", "hash", "seed"}),
