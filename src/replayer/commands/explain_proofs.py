@@ -7,7 +7,7 @@ import shlex
 from recorder.ambient.outside.outside_read import VARIABLE
 from recorder.location.tape_location import Location
 from recorder.text import shown_path
-from replayer.desync.code_comparison import names_a_change
+from replayer.desync.code_comparison import asks_for_earlier_code
 from replayer.desync.outside_comparison import EQUAL, ReadComparison
 from replayer.diagnose.explain.answer.explanation import Explanation
 from replayer.diagnose.explain.source_lines import SourceFile
@@ -29,7 +29,7 @@ def proof_lines(path: Location, explanation: Explanation, sim: str | None) -> li
     if between is not None and between.suspicious:
         return []
     options, variants = [], [outcome.variant for outcome in explanation.variants]
-    if names_a_change(explanation.code) and all(one.code is None for one in variants):
+    if asks_for_earlier_code(explanation.code, is_explained=True) and all(one.code is None for one in variants):
         options.append("--code FOLDER  # with the code as it was when this tick was recorded, in FOLDER")
     varied = {name for one in variants for name in one.environment}
     options += [

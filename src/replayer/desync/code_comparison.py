@@ -24,9 +24,12 @@ _EQUAL = "compared and equal"
 _CHANGED, _REMOVED = "changed since the recording, or new", "removed since the recording"
 _REPLACED = "replaced while the run was recorded"
 _OTHER_VALUES = "values other than when the recording began, or new"
+_RUN_VALUES = "values that functions change, other than when the recording began, or new"
 _OTHER_MODULES = "modules that functions import and that have other code than when the recording began, or are new"
 _LEFT_OUT = "not compared, since they are no plain values"
+_LEFT_OUT_OF_RUNS = "not compared, since they are no plain values and functions change them"
 _NOT_NOTED = "not compared, since the tape has no note of them"
+_OF_CODE = (_CHANGED, _REMOVED, _REPLACED, _OTHER_VALUES, _OTHER_MODULES)
 _NOT_TESTED = "not tested whether that makes the difference"
 
 
@@ -78,8 +81,8 @@ def _told(found: dict[str, Any], outside: OutsideNote, *, is_known: bool) -> Tes
     else:
         and_values = f" and {counted(count, 'value')}" if count else ""
         texts = [f"{_EQUAL}: {counted(found['compared'], 'function')}{and_values} of the recorded class's modules"]
-    if found["values"]:
-        texts.append(f"{_OTHER_VALUES}: {_names(found['values'])}")
+    for text, names in ((_OTHER_VALUES, _parted(found, "values")[0]), (_RUN_VALUES, _parted(found, "values")[1])):
+        texts += [f"{text}: {_names(names)}"] if names else []
     if found["gone_values"]:
         texts.append(f"{_REMOVED}: {counted(found['gone_values'], 'value')}, of which the tape has no names")
     if found["imported"]:
@@ -87,16 +90,24 @@ def _told(found: dict[str, Any], outside: OutsideNote, *, is_known: bool) -> Tes
     if outside.replaced:
         texts.append(f"{_REPLACED}: {', '.join(map(_replaced_text, outside.replaced))}")
     is_changed = len(texts) > 1 or found["different"] or found["gone"] or found["gone_statements"]
-    left_out = f"; {_LEFT_OUT}: {_names(found['left_out'])}" if found["left_out"] else ""
-    left_out += f"; {_NOT_NOTED}: {_names(found['not_noted'])}" if found["not_noted"] else ""
+    fixed, of_runs = _parted(found, "left_out")
+    not_compared = ((_LEFT_OUT, fixed), (_LEFT_OUT_OF_RUNS, of_runs), (_NOT_NOTED, found["not_noted"]))
+    left_out = "".join(f"; {text}: {_names(names)}" for text, names in not_compared if names)
     if is_changed:
-        return TestedCause(CODE, "; ".join([*texts, _NOT_TESTED]), suspicious=None)
+        only_runs = all(text.startswith((_EQUAL, _RUN_VALUES)) for text in texts)
+        return TestedCause(CODE, "; ".join([*texts, _NOT_TESTED]) + (left_out if only_runs else ""), suspicious=None)
     if not is_known:
         text = f"{texts[0]}; whether any was replaced while the run was recorded is not known{left_out}"
         return TestedCause(CODE, text, suspicious=None)
     # The watch of a recording looks at functions and constants again, and not at values, which steps may change.
     when = "when the recording began" + (", and the functions at its keyframes" if count else " and at its keyframes")
     return TestedCause(CODE, f"{texts[0]}, {when}{left_out}", suspicious=None if left_out else False)
+
+
+def _parted(found: dict[str, Any], key: str) -> tuple[list[str], list[str]]:
+    """Values that no function was seen to change, and the others."""
+    changed = set(found["by_functions"])
+    return [one for one in found[key] if one not in changed], [one for one in found[key] if one in changed]
 
 
 def _replaced_text(one: ReplacedCode) -> str:
@@ -117,13 +128,21 @@ def code_lines(code: TestedCause | None) -> list[str]:
 
 def names_a_change(code: TestedCause | None) -> bool:
     """Return True if code or values of modules are known to be others than those of the recording. code: of compared_code."""
+    return _has_part(code, (*_OF_CODE, _RUN_VALUES))
+
+
+def asks_for_earlier_code(code: TestedCause | None, *, is_explained: bool) -> bool:
+    """Return True if the code of the recording is needed to know what a change does, or if there is one.
+
+    Values that functions change may differ without an edit: another version of the code is no more likely by them.
+    is_explained: a test has shown something else, and code that was not compared is no reason then.
+    """
+    return _has_part(code, _OF_CODE) or (not is_explained and _has_part(code, (f"{_LEFT_OUT}:", _NOT_NOTED)))
+
+
+def _has_part(code: TestedCause | None, beginnings: tuple[str, ...]) -> bool:
     parts = code.found.split("; ") if code is not None and code.cause == CODE else []
-    return any(part.startswith((_CHANGED, _REMOVED, _REPLACED, _OTHER_VALUES, _OTHER_MODULES)) for part in parts)
-
-
-def leaves_values_out(code: TestedCause | None) -> bool:
-    """Return True if the code names values that could not be compared. code: of compared_code."""
-    return code is not None and code.cause == CODE and any(text in code.found for text in (_LEFT_OUT, _NOT_NOTED))
+    return any(part.startswith(beginnings) for part in parts)
 
 
 def versions_not_tested(code: TestedCause | None) -> str:

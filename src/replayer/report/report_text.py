@@ -153,11 +153,11 @@ def _print_next(path: str, tick: int, findings: Sequence[Finding], checked: str 
     """Print the commands that can answer. checked: sim, if replay check can repeat the run of the tape."""
     hint = f" --sim {shlex.quote(sim)}" if sim is not None else ""
     commands = [f"replay explain {path} --tick {tick}{hint}"]
-    from replayer.desync.code_comparison import leaves_values_out, names_a_change  # noqa: PLC0415 - see where_lines
+    from replayer.desync.code_comparison import asks_for_earlier_code  # noqa: PLC0415 - see where_lines
 
     tests = [tested for finding in findings for tested in finding.tested]
     is_explained = any(tested.suspicious for tested in tests)
-    if any(names_a_change(one) or (leaves_values_out(one) and not is_explained) for one in tests):
+    if any(asks_for_earlier_code(one, is_explained=is_explained) for one in tests):
         # Without the earlier code, nothing can be known of what the change does.
         commands[0] += " --code FOLDER  # FOLDER: the code as it was recorded, such as a git worktree of that commit"
     if checked is not None and any(finding.hints_at_hidden_state for finding in findings):

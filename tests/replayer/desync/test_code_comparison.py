@@ -21,7 +21,13 @@ from recorder.ambient.outside import loaded_code
 from recorder.ambient.outside.loaded_code import KEY, code_note, compare_code, decode_code_note
 from recorder.ambient.outside.outside_note import KEY as OUTSIDE
 from replayer import Tape
-from replayer.desync.code_comparison import CODE, compared_code, leaves_values_out, names_a_change, versions_not_tested
+from replayer.desync.code_comparison import (
+    CODE,
+    asks_for_earlier_code,
+    compared_code,
+    names_a_change,
+    versions_not_tested,
+)
 from replayer.report.report_text import print_report
 from replayer.timeline.verify import verify_tape
 from sim.scenario.scenario_file import load_scenario
@@ -515,6 +521,40 @@ def test_the_next_command_takes_the_earlier_code_where_a_change_is_named(
         assert ("--sim shop:Shop --code FOLDER  # FOLDER: the code as it was recorded" in line) is is_offered
 
 
+ADDED = "self.days += 1"
+RUNS = {
+    "sold": ("sold = 0", "global sold\n        sold += 1"),
+    "Shop.sold": ("sold = 0", "Shop.sold += 1"),
+    "BOOK": ("BOOK = {}", "BOOK[self.days] = 1"),
+    "dice": ("import random\ndice = random.Random(1)", "dice.random()"),
+    "code_of_its_helpers.rate": ("", "code_of_its_helpers.rate = self.days"),
+}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_value_that_functions_change_asks_for_no_earlier_code(
+    name: str, load_shop: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another run leaves another one there, and the code is the same. Of a value that none changes it may be an edit."""
+    defined, statement = RUNS[name]
+    before, indent = ("FEE = ", "    ") if name == "Shop.sold" else ("class Shop:", "")
+    text = ELSEWHERE.replace(before, f"{defined}\n{indent}{before}", 1).replace("LIMIT = 100", "LIMIT = 100\nfixed = 0")
+    text = text.replace(ADDED, f"{ADDED}\n        {statement}")
+    shop = load_shop(text)
+    for _ in range(3):
+        shop.Shop().step()
+    recorded(shop, tmp_path / "run.tape")
+    monkeypatch.setattr(functools, "secret_of_a_shop", 2, raising=False)
+    for fixed in (0, 1):
+        shop = load_shop(text)
+        vars(shop)["fixed"] = fixed
+        found = said_of_code(tmp_path / "run.tape", shop.Shop)
+        if not fixed:
+            [of_runs] = [part for part in found.found.split("; ") if "functions change" in part]
+            assert name.rpartition(".")[2] in of_runs
+        assert asks_for_earlier_code(found, is_explained=False) is bool(fixed), found.found
+
+
 def test_a_value_that_the_replay_itself_changes_is_no_difference(load_shop: Load, tmp_path: Path) -> None:
     """A counter of calls, which begins again in each process: it is compared as it was before the replay."""
     counting = SHOP.replace("LIMIT = 100", "LIMIT = 100\ncalls = 0", 1).replace(
@@ -841,7 +881,8 @@ def test_what_functions_name_and_no_digest_tells_is_named(load_shop: Load, tmp_p
     assert "upto_five (" in found.found
     assert "less (" in found.found
     assert "unread" not in found.found
-    assert leaves_values_out(found)
+    assert asks_for_earlier_code(found, is_explained=False)
+    assert not asks_for_earlier_code(found, is_explained=True)
     assert not names_a_change(found)
 
 

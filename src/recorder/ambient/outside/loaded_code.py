@@ -19,6 +19,7 @@ from typing import Any
 import attrs
 import xxhash
 
+from recorder.ambient.outside.code_parts.changed_values import changed_by_functions
 from recorder.ambient.outside.code_parts.defining_lines import place_text
 from recorder.ambient.outside.code_parts.kept_text import earlier_kept_texts, kept_text
 from recorder.ambient.outside.code_parts.places import Place, is_special, places_of
@@ -124,6 +125,7 @@ class CodeComparison:
         imported: modules that functions import and whose source is another one, each with the line that imports it.
         gone_statements: how many class statements and meanings of names the note has besides those that are there now.
         not_noted: kinds of code of which the note has no digests.
+        by_functions: those of values and left_out that functions change: they may differ without an edit.
     """
 
     compared: int
@@ -136,6 +138,7 @@ class CodeComparison:
     imported: list[str] = attrs.field(factory=list)
     gone_statements: int = 0
     not_noted: list[str] = attrs.field(factory=list)
+    by_functions: list[str] = attrs.field(factory=list)
 
 
 def code_note(simulation: Any) -> dict[str, Any]:
@@ -208,11 +211,12 @@ def compare_code(note: CodeNote, simulation: Any) -> CodeComparison | None:
     beside = [(now, noted) for _, now, noted in parts if noted is not None]
     other = [one for now, noted in beside for digest, one in now.items() if digest not in noted]
     other_kept = [one for digest, one in kept.items() if digest not in (note.kept or ())]
+    other_texts = list(dict.fromkeys([*_shown_values(other_values), *map(shown, other_kept), *_shown_meanings(other)]))
     return CodeComparison(
         compared=sum(not one.is_value for one in named),
         compared_values=sum(one.is_value and not one.is_enums for one in named) + len(kept),
         different=list(dict.fromkeys(_shown_code(new, edited, other))),
-        values=list(dict.fromkeys([*_shown_values(other_values), *map(shown, other_kept), *_shown_meanings(other)])),
+        values=other_texts,
         gone_values=max(0, len(note.values - values.keys()) - len(other_values))
         + max(0, len((note.kept or frozenset()) - kept.keys()) - len(other_kept)),
         # Of what has changed, the digest of before is gone, too.
@@ -221,6 +225,7 @@ def compare_code(note: CodeNote, simulation: Any) -> CodeComparison | None:
         imported=[text for digest, text in imported.items() if digest not in noted_imports],
         gone_statements=max(0, sum(len(noted - now.keys()) for now, noted in beside) - len(other)),
         not_noted=[what for what, now, noted in parts if noted is None and now],
+        by_functions=_by_functions(places, {*other_texts, *not_compared}),
     )
 
 
@@ -269,6 +274,13 @@ def _shown_values(different: list[Definition]) -> Iterator[str]:
         holder, _, key = one.name.rpartition(".")
         if one.is_enums and key == _MEMBER_NAMES and holder not in changed:
             yield f"the members of {holder} ({one.file})"
+
+
+def _by_functions(places: list[Place], texts: set[str]) -> list[str]:
+    """Those of these values, as they are shown, that functions change."""
+    changed = changed_by_functions(places) if texts else ()
+    shown_places = (f"{one.name} ({place_text(one.path, one.name)})" for one in changed)
+    return list(dict.fromkeys(text for text in shown_places if text in texts))
 
 
 def _lines_of(named: Iterable[Definition]) -> Iterator[tuple[bytes, bytes]]:
