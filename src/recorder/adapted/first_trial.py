@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -18,7 +17,6 @@ from recorder.trial.trial import try_simulation
 from recorder.trial.trial_report import ELSEWHERE, HAPPENED, TrialFinding, TrialReport
 from sim.adapters.interface.adapter_registry import Adapter, NotCapturedError
 from sim.adapters.plain_object.adapter import PlainObjectSimulation
-from sim.kernel.class_names import importable_module
 from sim.kernel.exactness import Level, level_of
 from sim.kernel.hooks import HasAdapter, hook
 from sim.kernel.simulation import as_simulation
@@ -37,7 +35,7 @@ def try_first(
 ) -> TrialReport | None:
     """Try the simulation for trial_ms, and print one line on stderr unless quiet; None if the options disable it.
 
-    command: the one that tries more, for messages. later_steps: the number of recorded steps after which it is tried with their inputs; 0 if that is not planned.
+    command: see check_command. later_steps: the number of recorded steps after which it is tried with their inputs; 0 if that is not planned.
 
     Raises NotCapturedError if a test shows that a step reads a value that is not saved. Warns with a RecordingWarning
     of a difference without a known cause, or at the level inputs_only; if quiet, also if there was no time to try
@@ -75,15 +73,6 @@ def try_first(
     elif report.is_late:
         warn_user(f"{report.line()} (trial_ms=0 records it without this trial)", RecordingWarning)
     return report
-
-
-def check_command(simulation: Any, path: str | os.PathLike[str]) -> str:
-    """The command that tries a recorded simulation with the inputs of its tape."""
-    factory = "module:factory"
-    if isinstance(simulation, PlainObjectSimulation):
-        kind = type(simulation.subject)
-        factory = f"{importable_module(kind.__module__)}:{kind.__qualname__}"
-    return f"replay check {factory} --inputs {path}"
 
 
 def is_tried(simulation: Any, options: RecordingOptions) -> bool:

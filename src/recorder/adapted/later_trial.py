@@ -12,11 +12,11 @@ from typing import Any
 
 import attrs
 
-from recorder.adapted.first_trial import check_command
 from recorder.adapted.named_differences import differing_paths
 from recorder.errors import RecordingWarning
 from recorder.processes.isolated_fork import NotIsolatedError, ensure_can_isolate
 from recorder.recording_options import RecordingOptions
+from recorder.trial.check_command import check_command
 from recorder.trial.trajectory import ALL_KEPT_BYTES_MAX, Trajectory
 from recorder.trial.trial import try_simulation
 from recorder.trial.trial_report import TrialReport

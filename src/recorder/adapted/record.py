@@ -7,13 +7,14 @@ import sys
 from collections.abc import Iterable
 from typing import Any, TypeVar, Unpack
 
-from recorder.adapted.first_trial import check_command, is_tried, needs_arguments, try_first
+from recorder.adapted.first_trial import is_tried, needs_arguments, try_first
 from recorder.adapted.later_trial import STEPS, LaterTrial, can_be_tried_later
 from recorder.ambient.outside.outside_note import KEY, NOTHING_READ, NotedReads, reads_note
 from recorder.errors import RecordingWarning
 from recorder.recording_options import OptionArguments, RecordingOptions, takes_options
 from recorder.session.recorder import Recorder
 from recorder.storage.tape_files import ensure_new
+from recorder.trial.check_command import check_command
 from recorder.trial.trial_report import TrialReport
 from sim.adapters.find_adapter import adapt, adapter_of
 from sim.adapters.interface.adapter_registry import Adapter

@@ -153,7 +153,7 @@ class Recorder(StepRecorder, NotebookMixin):
         ensure_hooks(inner_of(adapted))
         sources = find_source(adapted, options.changes, options)
         ensure_new(path)  # Before the trial, which takes a while.
-        noted = warn_of_hidden_state(adapted, options) or noted
+        noted = warn_of_hidden_state(adapted, options, path) or noted
         settings = options.with_chosen_hashes(adapted.state.layout.size_bytes, marks=sources.marks)
         capture_again(adapted)
         baseline = adapted.state.snapshot()

@@ -31,13 +31,13 @@ class TrialFinding:
         kind: AGAIN, REWOUND, RESTORED, TWIN, SAVED, ORDER, VALUES, ELSEWHERE or RECORDED.
         text: the difference in a sentence.
         causes: the values that a step reads and that a restore does not bring back, each shown by a test.
-        command: the one that tries more.
+        command: the one that tries more, in a clause, see check_command.
     """
 
     kind: str
     text: str
     causes: tuple[str, ...] = ()
-    command: str = "replay check module:factory --inputs TAPE"
+    command: str = "`replay check` with the inputs of the tape tries more"
 
     def __str__(self) -> str:
         if self.kind in (ORDER, VALUES):
@@ -45,11 +45,11 @@ class TrialFinding:
         if self.causes:
             return f"a step reads {', '.join(self.causes)}, which a restore does not bring back: {self.text}"
         why = {
-            AGAIN: f"possible: clocks, unseeded randomness, threads, memory addresses, garbage, how deep the stack is; `{self.command}` tries more",
+            AGAIN: f"possible: clocks, unseeded randomness, threads, memory addresses, garbage, how deep the stack is; {self.command}",
             SAVED: "its save changes it: declare level='canonical'",
             ELSEWHERE: "possible: the order of a set, a clock, how it is built",
         }
-        return f"{self.text}; {why.get(self.kind, f'the cause is not known; `{self.command}` tries more')}"
+        return f"{self.text}; {why.get(self.kind, f'the cause is not known; {self.command}')}"
 
 
 @attrs.frozen

@@ -9,6 +9,7 @@ import attrs
 
 from sim.kernel.exactness import Level
 
+KEPT_SHOWN = 3  # More are counted.
 NAMES_SHOWN = 6  # Of one part in one line; the complete lists are on the tape.
 
 
@@ -94,10 +95,11 @@ class Report:
         missing += [f"{part.name}.{name} (a time)" for part in self.parts for name in part.clocks]
         texts = [f"not captured: {_several(missing)}"] if missing else []
         texts += [f"left out as asked: {_several(self.ignored)}"] if self.ignored else []
-        kept = {f"{part.name}.{name}" for part in self.parts for name in part.kept} - set(self.ignored)
+        kept = [f"{part.name}.{name}" for part in self.parts for name in part.kept]
+        kept = [name for name in kept if name not in self.ignored]
         if kept:
-            are = "1 attribute as it is" if len(kept) == 1 else f"{len(kept)} attributes as they are"
-            texts.append(f"a restore leaves {are}")
+            named = ", ".join(kept) if len(kept) <= KEPT_SHOWN else f"{len(kept)} attributes"
+            texts.append(f"a restore leaves {named} as {'it is' if len(kept) == 1 else 'they are'}")
         return texts or (["no attribute of these objects is left out"] if is_whole else [])
 
     def to_plain(self) -> dict[str, Any]:

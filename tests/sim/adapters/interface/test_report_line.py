@@ -47,10 +47,13 @@ def test_the_level_is_said_as_far_as_it_was_tried(level: Level, is_tested: bool,
 
 
 def test_attributes_that_a_restore_does_not_set_are_counted() -> None:
-    """Those that were chosen by the user are named, and not counted."""
-    report = Report("objects", "Game", Level.EXACT, (Part("Game", captured=("x",), kept=("cell", "view", "log")),))
-    assert report.captured_line() == "Game captured; a restore leaves 3 attributes as they are"
+    """Few are named. Those that the user has left out are not among them."""
+    kept = ("cell", "view", "log")
+    many = Report("objects", "Game", Level.EXACT, (Part("Game", captured=("x",), kept=(*kept, "pen")),))
+    assert many.captured_line() == "Game captured; a restore leaves 4 attributes as they are"
+    report = Report("objects", "Game", Level.EXACT, (Part("Game", captured=("x",), kept=kept),))
+    assert report.captured_line() == "Game captured; a restore leaves Game.cell, Game.view, Game.log as they are"
     ignoring = Report("objects", "Game", Level.EXACT, report.parts, ignored=("Game.cell", "Game.log"))
     assert ignoring.captured_line() == (
-        "Game captured; left out as asked: Game.cell, Game.log; a restore leaves 1 attribute as it is"
+        "Game captured; left out as asked: Game.cell, Game.log; a restore leaves Game.view as it is"
     )

@@ -190,7 +190,7 @@ def test_one_line_records_and_changes_nothing(tmp_path: Path, capsys: pytest.Cap
     assert alone.datacollector.model_vars == made.datacollector.model_vars
     line = capsys.readouterr().err.replace("exact, untested", "exact in the steps tried")
     assert (
-        "WolfSheep: exact in the steps tried: WolfSheep, grid captured; a restore leaves 3 attributes as they are; "
+        "WolfSheep: exact in the steps tried: WolfSheep, grid captured; a restore leaves WolfSheep._user_step, WolfSheep.datacollector, WolfSheep.step as they are; "
         in line
     )
     assert "what datacollector gathers is output" in line
