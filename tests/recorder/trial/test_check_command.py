@@ -28,7 +28,7 @@ class Tower(Lift):
 
 
 class Corridor(gymnasium.Env[Any, Any]):
-    """An environment that nobody has registered."""
+    """An environment that is in no registry."""
 
     action_space, observation_space = spaces.Discrete(2), spaces.Box(0, 1, (1,), np.float32)
 
