@@ -24,9 +24,10 @@ GRAPH_PREFIX = "graph."
 _MARK = f"{GRAPH_PREFIX}groups"  # A field of states of captured objects alone.
 _COLUMN = re.compile(rf"{re.escape(GRAPH_PREFIX)}\d+\.([^.]+)\.cells\.(?:tag|value)")
 _ROW = re.compile(rf"{re.escape(GRAPH_PREFIX)}\d+\.([^.]+)\.(length|node)")
+_BUILT_IN = ("list", "dict")
 _PARTS = {  # The beginnings of names of fields that hold values of all classes.
     f"{GRAPH_PREFIX}value": "texts, decimals, dates and the like",
-    f"{GRAPH_PREFIX}special": "the content of sets, iterators, generators and other objects of C types",
+    f"{GRAPH_PREFIX}special": "contents of sets or random generators or the like",
     f"{GRAPH_PREFIX}array": "arrays in objects",
 }
 SHOWN = 8  # Differences that are shown in a terminal or a report.
@@ -187,14 +188,19 @@ def _shown_field(field: str) -> str:
         return field_title(field)
     match = _COLUMN.fullmatch(field)
     if match is not None and match[1] == "list":  # The attributes of the outermost object are in the list of all roots.
-        return "attributes of the outermost object, or values of lists"
+        return "values of the recorded object itself or of lists"
     if match is not None:
-        return f"values of {match[1]} objects"
+        return f"values of {_many(match[1])}"
     row = _ROW.fullmatch(field)
     if row is not None:
-        named = f"{row[1]}s" if row[1] in ("list", "dict") else f"{row[1]} objects"
-        return f"lengths of {named}" if row[2] == "length" else f"which {named} there are"
+        # Of an object, its attributes are counted; of one that is derived from a list or a dict, its items as well.
+        held = f"lengths of {row[1]}s" if row[1] in _BUILT_IN else f"how many values {_many(row[1])} have"
+        return held if row[2] == "length" else f"which {_many(row[1])} exist"
     return next((text for start, text in _PARTS.items() if field.startswith(start)), "how the objects are saved")
+
+
+def _many(kind: str) -> str:
+    return f"{kind}s" if kind in _BUILT_IN else f"{kind} objects"
 
 
 def objects_in(snapshot: Snapshot) -> ObjectTree | None:

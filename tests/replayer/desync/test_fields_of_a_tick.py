@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import recorder
-from replayer.desync.object_diff import SAVED_FORM
+from replayer.desync.object_diff import SAVED_FORM, shown_fields
 from replayer.report.report_text import where_lines
 from replayer.timeline.verify import verify_tape
 
@@ -76,7 +76,23 @@ def test_a_saved_form_that_differs_alone_says_in_what(tmp_path: Path, monkeypatc
     lines = lines_of("replaced", tmp_path / "run.tape", monkeypatch)
     assert lines[-1].startswith(f"at the next recorded keyframe, tick 4: {SAVED_FORM}: ")
     assert lines[-1].endswith("; an object that replaced an equal one has another number there, which the hash counts")
-    assert "which lists there are" in lines[-1]
+    assert "which lists exist" in lines[-1]
+
+
+@pytest.mark.parametrize(
+    ("field", "text"),
+    [
+        ("graph.0.list.length", "lengths of lists"),
+        ("graph.4.Note.length", "how many values Note objects have"),
+        ("graph.4.Note.node", "which Note objects exist"),
+        ("graph.1.dict.node", "which dicts exist"),
+        ("graph.1.dict.cells.value", "values of dicts"),
+        ("graph.0.list.cells.tag", "values of the recorded object itself or of lists"),
+    ],
+)
+def test_fields_of_objects_are_told_in_short_words(field: str, text: str) -> None:
+    """Without a comma, which separates them."""
+    assert shown_fields([field]) == [text]
 
 
 def lines_of(changed: str, path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:

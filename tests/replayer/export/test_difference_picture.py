@@ -21,10 +21,10 @@ def test_recorded_objects_have_the_names_of_the_text() -> None:
     spread = DifferenceSpread(3, fields, np.ones((6, 4), np.int64), "bounded", None)
     (axes, _) = draw_difference(spread, "two tapes").axes
     assert [label.get_text() for label in axes.get_yticklabels()] == [
-        "the content of sets, iterators, generators and other objects of C types",
+        "contents of sets or random generators or the like",
         "texts, decimals, dates and the like",
         "arrays in objects",
-        "which lists there are",
-        "attributes of the outermost object, or values of lists",
+        "which lists exist",
+        "values of the recorded object itself or of lists",
         "mood",
     ]
