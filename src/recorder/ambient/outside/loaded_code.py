@@ -19,7 +19,7 @@ from typing import Any
 import attrs
 import xxhash
 
-from recorder.ambient.outside.code_parts.changed_values import changed_by_functions
+from recorder.ambient.outside.code_parts.changed_values import shown_changes
 from recorder.ambient.outside.code_parts.defining_lines import place_text
 from recorder.ambient.outside.code_parts.kept_text import earlier_kept_texts, kept_text
 from recorder.ambient.outside.code_parts.places import Place, is_special, places_of
@@ -193,8 +193,7 @@ def compare_code(note: CodeNote, simulation: Any) -> CodeComparison | None:
         return None
     places = list(places_of(simulation))
     named = list(_definitions(places))
-    code = {_digest(one): one for one in named if not one.is_value}
-    values = {_digest(one): one for one in named if one.is_value}
+    values, code = ({_digest(one): one for one in named if one.is_value is value} for value in (True, False))
     new = [one for digest, one in code.items() if digest not in note.definitions]
     edited = _edited_lines(named, note.lines)
     kept = _kept_beside(note, places)
@@ -203,7 +202,6 @@ def compare_code(note: CodeNote, simulation: Any) -> CodeComparison | None:
     not_compared = list(untold_values(places, read, is_kept=note.kept is not None, is_early=note.is_kept_early))
     not_compared += imported.values() if note.imported is None else ()
     other_values = [one for digest, one in values.items() if digest not in note.values]
-    noted_imports = imported.keys() if note.imported is None else note.imported
     found = {is_early: dict[bytes, CodeStatement]() for is_early in (True, False)}
     for one in statements_of(places, read):
         found[one.is_early][_statement_digest(one)] = one
@@ -222,10 +220,10 @@ def compare_code(note: CodeNote, simulation: Any) -> CodeComparison | None:
         # Of what has changed, the digest of before is gone, too.
         gone=max(0, len(note.definitions - code.keys()) - len(new)),
         left_out=list(dict.fromkeys(not_compared)),
-        imported=[text for digest, text in imported.items() if digest not in noted_imports],
+        imported=[text for key, text in imported.items() if note.imported is not None and key not in note.imported],
         gone_statements=max(0, sum(len(noted - now.keys()) for now, noted in beside) - len(other)),
         not_noted=[what for what, now, noted in parts if noted is None and now],
-        by_functions=_by_functions(places, {*other_texts, *not_compared}),
+        by_functions=shown_changes(places, {*other_texts, *not_compared}),
     )
 
 
@@ -274,13 +272,6 @@ def _shown_values(different: list[Definition]) -> Iterator[str]:
         holder, _, key = one.name.rpartition(".")
         if one.is_enums and key == _MEMBER_NAMES and holder not in changed:
             yield f"the members of {holder} ({one.file})"
-
-
-def _by_functions(places: list[Place], texts: set[str]) -> list[str]:
-    """Those of these values, as they are shown, that functions change."""
-    changed = changed_by_functions(places) if texts else ()
-    shown_places = (f"{one.name} ({place_text(one.path, one.name)})" for one in changed)
-    return list(dict.fromkeys(text for text in shown_places if text in texts))
 
 
 def _lines_of(named: Iterable[Definition]) -> Iterator[tuple[bytes, bytes]]:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from recorder.ambient.outside.code_parts.defining_lines import place_text
 from recorder.ambient.outside.code_parts.places import Place
 from recorder.ambient.roots import content_of
 
@@ -21,6 +22,13 @@ _CHANGING = {
     *("append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse", "add", "discard", "update"),
     *("setdefault", "popitem", "appendleft", "popleft", "intersection_update", "difference_update"),
 }
+
+
+def shown_changes(places: Iterable[Place], texts: set[str]) -> list[str]:
+    """Those of some values, as a comparison shows them with their lines, that functions change."""
+    changed = changed_by_functions(places) if texts else ()
+    shown = (f"{one.name} ({place_text(one.path, one.name)})" for one in changed)
+    return list(dict.fromkeys(text for text in shown if text in texts))
 
 
 def changed_by_functions(places: Iterable[Place]) -> Iterator[Place]:
