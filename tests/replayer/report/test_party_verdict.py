@@ -10,11 +10,18 @@ import pytest
 from replayer.desync.state_diff import FieldDifference
 from replayer.diagnose.parties.differences.factor import Factor
 from replayer.diagnose.parties.party_explanation import FactorTest
+from replayer.diagnose.parties.party_runner import PartyRun
+from replayer.diagnose.parties.step_results import outcome_of
 from replayer.report.parties.party_report import party_lines
 from sim import Field, Schema, State
 
 IDLE = FactorTest(Factor("module", "rules", ("a.py", "b.py"), lambda to, _: to), ("A", "B"))
 FAILED = FactorTest(IDLE.factor, (None, None), "A: No module named 'charge'")
+BOTH = Factor("together", "", ("", ""), lambda to, _: to, parts=(IDLE.factor, IDLE.factor))
+TOGETHER = FactorTest(BOTH, ("A", "B"))
+TOGETHER_FAILED = FactorTest(BOTH, (None, None), "A: No module named 'charge'")
+WHOLE_FAILED = FactorTest(Factor("package", "rules", ("a", "b"), lambda to, _: to), (None, None), "A: No module")
+TOO_HEAVY = "the step raised ValueError: too heavy (bridge.py:9)"
 
 
 def explanation(**facts: Any) -> Any:
@@ -52,6 +59,9 @@ def told(shown: Any) -> str:
         ([IDLE, IDLE], "different states, and none of their differences decides alone about that\n"),
         ([IDLE, FAILED], "of their differences, none that could be tested decides alone about that, and 1 could not\n"),
         ([FAILED, FAILED], "different states, and none of their differences could be tested\n"),
+        ([FAILED, FAILED, TOGETHER], "and none of their differences could be tested alone\n"),
+        ([IDLE, FAILED, TOGETHER_FAILED], "decides alone about that, and 1 could not\n"),
+        ([IDLE, FAILED, WHOLE_FAILED], "decides alone about that, and 1 could not\n"),
     ],
 )
 def test_a_difference_that_could_not_be_exchanged_is_not_said_to_decide_nothing(
@@ -78,3 +88,41 @@ def test_parties_whose_tapes_are_exchanged_are_told_with_the_command(recorded: t
     command = "\nnext: replay explain guest.tape host.tape --sim game:Game --other-path 'the guest'  # "
     assert (exchanged, command in out) == (recorded == (8, 7),) * 2
     assert ("which is not the state of tape A or tape B" in out) == (recorded == (8, 9))
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "raised", "words"),
+    [
+        (("B", "A"), (None, None), "A with it gives what B gives, B with that of A what A gives"),
+        (("other", "raised"), (None, TOO_HEAVY), "A with it gives a third state, B with that of A raises ValueError: too heavy (bridge.py:9)"),
+        (("raised", "other"), (TOO_HEAVY, None), "A with it raises ValueError: too heavy (bridge.py:9), B with that of A gives a third state"),
+        (("B", "A"), (None, TOO_HEAVY), "B with that of A raises ValueError: too heavy (bridge.py:9), as A does"),
+        (("A", "B"), (TOO_HEAVY, None), "exchanged, it changes nothing"),
+    ],
+)  # fmt: skip
+def test_an_error_of_a_step_is_not_called_a_state(outcomes: Any, raised: Any, words: str) -> None:
+    test = FactorTest(IDLE.factor, outcomes, None, raised)
+    shown = explanation(tests=[test], deciding=[test] if test.decides else [])
+    shown.runs[0].raised = raised[1] if test.decides else raised[0]
+    out = told(shown)
+    assert words in out
+    if test.decides:
+        told_same = "and B with what A has raises what A raises" if raised[1] else "and B with what A has gives what A"
+        assert told_same in out
+    else:
+        assert f"different {'results' if raised[0] else 'states'}, and none" in out
+
+
+def test_errors_of_changed_parties_are_an_outcome_of_their_own() -> None:
+    """An error that a party raises itself is what that one gives."""
+    own: Any = [(5, None), (None, "the step raised KeyError: 'oak'")]
+
+    def outcome(state_hash: int | None, raised: str | None) -> str | None:
+        return outcome_of(PartyRun(None, state_hash, raised, None, None), own)
+
+    assert [outcome(5, None), outcome(6, None), outcome(*own[1]), outcome(None, TOO_HEAVY)] == [
+        "A",
+        "other",
+        "B",
+        "raised",
+    ]

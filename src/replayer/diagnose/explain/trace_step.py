@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Collection
 from functools import partial
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any
 
@@ -225,7 +226,13 @@ def _watched(simulation: Simulation, inputs: Any, *, functions: bool) -> dict[st
 
 def _files_of_modules(is_own: Callable[[str], bool]) -> dict[str, str]:
     """The files of the user's modules, by name. No module is asked: a lazy one would be loaded by that."""
-    files = {name: (content_of(module) or {}).get("__file__") for name, module in list(sys.modules.items())}
+    contents = {name: content_of(module) or {} for name, module in list(sys.modules.items())}
+    # A file that is loaded in the place of another one has the other one's __file__.
+    specs = {name: content.get("__spec__") for name, content in contents.items()}
+    files = {
+        name: spec.origin if type(spec := specs[name]) is ModuleSpec and spec.has_location else content.get("__file__")
+        for name, content in contents.items()
+    }
     return {name: file for name, file in files.items() if isinstance(file, str) and is_own(file)}
 
 

@@ -48,7 +48,8 @@ class Party:
         arguments: constructor arguments that replace those of the factory, by name, as Python literals.
         config: entries that replace those of a registered world's configuration.
         modules: for modules that come from another place: the name and the path of the file or folder.
-        lent: files of modules that are imported only where the party itself has none of the name.
+        lent: files of modules that given ones may import, where the party itself has none of the name.
+        hidden: modules that are not found.
         files: for files that it reads, by full path: the path of the file that is opened in its place.
         words: what the command got for this side, as words of a command line.
     """
@@ -65,6 +66,7 @@ class Party:
     config: Mapping[str, Any] = attrs.field(factory=dict)
     modules: Mapping[str, str] = attrs.field(factory=dict)
     lent: Mapping[str, str] = attrs.field(factory=dict)
+    hidden: frozenset[str] = frozenset()
     files: Mapping[str, str] = attrs.field(factory=dict)
     words: tuple[str, ...] = ()
 

@@ -23,14 +23,16 @@ class FactorTest:
 
     Attributes:
         factor: the difference.
-        outcomes: of A with what B has, and of B with what A has: "A" or "B" (it gives what that party gives), "other",
-            or None if it could not be run.
+        outcomes: of A with what B has, and of B with what A has: "A" or "B" (it gives what that party gives), "raised" (an
+            error that neither of them raises), "other" (a third state), or None if it could not be run.
         why_not: why it could not be run; None otherwise.
+        raised: the errors that the two runs raised; None for a run without one.
     """
 
     factor: Factor
     outcomes: tuple[str | None, str | None]
     why_not: str | None = None
+    raised: tuple[str | None, str | None] = (None, None)
 
     @property
     def decides(self) -> bool:

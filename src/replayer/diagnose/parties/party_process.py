@@ -31,7 +31,7 @@ from replayer.diagnose.explain.step_trace import snapshot_from_plain, snapshot_t
 from replayer.diagnose.explain.trace_step import trace_step
 from replayer.diagnose.parties.constructor import ConstructorWatch, replace_arguments
 from replayer.diagnose.parties.given_files import GivenFiles, is_users, read_files
-from replayer.diagnose.parties.given_modules import use_modules
+from replayer.diagnose.parties.given_modules import origin_of, use_modules
 from replayer.diagnose.parties.party import Made
 from replayer.playback.cursor import Cursor, MismatchError
 from replayer.playback.make_simulation import import_adapters, make_simulation
@@ -42,6 +42,7 @@ from sim.kernel.state import Snapshot
 
 RUN_UP_S_MAX = 30.0  # The longest run of an instance up to the tick.
 EXPECTED = (RecordingError, ConfigError, UnknownWorldError, ValueError, OSError)
+_MAIN = ("__main__", "__mp_main__")  # The second name is that of a process of multiprocessing.
 _EARLY = sorted({name.partition(".")[0] for name in sys.modules})
 
 
@@ -93,7 +94,7 @@ def _use_modules(job: dict[str, Any]) -> None:
         import_from_work_tree(Path(checkout), Path(tree), folders)
     elif here not in sys.path:
         sys.path.insert(front, here)
-    use_modules(job["modules"], job["lent"])
+    use_modules(job["modules"], job["lent"], job["hidden"])
 
 
 def _configured(tape: Tape, changes: dict[str, Any]) -> Factory:
@@ -249,8 +250,9 @@ def _modules() -> dict[str, str]:
     pythons = tuple(f"{paths[name]}/" for name in ("stdlib", "platstdlib"))
     found = {}
     for name, module in list(sys.modules.items()):
-        file = getattr(module, "__file__", None)
-        if not isinstance(file, str) or name.partition(".")[0] in OUR_PACKAGES or name == "__main__":
+        # A file that is given in place of another one has the other one's name.
+        file = origin_of(module) or getattr(module, "__file__", None)
+        if not isinstance(file, str) or name.partition(".")[0] in OUR_PACKAGES or name in _MAIN:
             continue
         if not file.startswith(pythons) or file.startswith(packages):
             found[name] = file

@@ -150,6 +150,7 @@ def _answered(job: PartyJob, links: list[str]) -> PartyAnswer | PartyFailedError
         "config": dict(party.config),
         "modules": {name: place for name, place in party.modules.items() if name not in job.early},
         "lent": dict(party.lent),
+        "hidden": sorted(party.hidden),
         "files": dict(party.files),
         "class_name": job.class_name,
         "tick": job.tick,

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Sequence
 
-from replayer.diagnose.parties.party import Party
+import attrs
+
+from recorder.text import shown_path
+from replayer.diagnose.parties.differences.factor import Factor
+from replayer.diagnose.parties.differences.module_files import same_file
+from replayer.diagnose.parties.party import Made, Party
+from replayer.diagnose.parties.party_explanation import FactorTest
 from replayer.diagnose.parties.party_runner import PartyAnswer, PartyFailedError, PartyRun, StepResult
 
 
@@ -40,13 +47,58 @@ def varying_sides(
 
 
 def outcome_of(run: PartyRun | PartyFailedError, own: list[StepResult]) -> str | None:
-    """Whose result a run gave: A, B or other; None if it was not reached."""
+    """Whose result a run gave: A, B, raised (another error than theirs) or other; None if it was not reached."""
     if isinstance(run, PartyFailedError) or run.result is None:
         return None
-    return "A" if run.result == own[0] else "B" if run.result == own[1] else "other"
+    if run.result in own:
+        return "A" if run.result == own[0] else "B"
+    return "raised" if run.raised is not None else "other"
 
 
-def brought_to(changed: Party, run: PartyRun | PartyFailedError) -> list[str]:
+def exchange_test(
+    factor: Factor, changed: Sequence[Party], results: Sequence[PartyRun | PartyFailedError], own: list[StepResult]
+) -> FactorTest:
+    """The test of a difference. changed: A with what B has, and B with what A has. results: of the step by these."""
+    outcomes = [outcome_of(one, own) for one in results]
+    raised = [one.raised if isinstance(one, PartyRun) else None for one in results]
+    failed = [str(one) for one in results if isinstance(one, PartyFailedError)]
+    failed += [one.why_not for one in results if isinstance(one, PartyRun) and one.why_not is not None]
+    for to, (side, one) in enumerate(zip(changed, results, strict=True)):
+        made = one.made if isinstance(one, PartyRun) else None
+        if made is not None and (why := not_exchanged(factor, side, to, made)) is not None:
+            outcomes[to] = None
+            failed.append(f"{side.label}: {why}")
+    brought = {name for side, one in zip(changed, results, strict=True) for name in _brought_to(side, one)}
+    given = attrs.evolve(factor, brought=tuple(sorted(brought)))
+    return FactorTest(given, (outcomes[0], outcomes[1]), failed[0] if failed else None, (raised[0], raised[1]))
+
+
+def not_exchanged(factor: Factor, side: Party, to: int, made: Made) -> str | None:
+    """Why a changed party (to: 0 or 1) did not run with what the other one has; None if it did.
+
+    A program may load modules and make its simulation in ways that do not ask for what is given.
+    """
+    if factor.parts:
+        return next((why for part in factor.parts if (why := not_exchanged(part, side, to, made)) is not None), None)
+    if factor.kind == "argument" and not _is_same_literal(made.arguments.get(factor.name), side.arguments[factor.name]):
+        return f"the constructor did not get the given {factor.name}"
+    for name, *files in factor.modules:
+        wanted, loaded = files[1 - to], made.modules.get(name)
+        if loaded is None:
+            # Of a package, what one party alone has may be loaded in some cases only.
+            if wanted is not None and (None not in files or len(factor.modules) == 1):
+                return f"it does not load {name}"
+        elif wanted is None or not same_file(loaded, wanted):
+            return f"it loads {name} from {shown_path(loaded)} all the same"
+    return None
+
+
+def _is_same_literal(one: str | None, other: str) -> bool:
+    """Return True for literals of one value: the elements of a set may have another order."""
+    return one == other or (one is not None and bool(ast.literal_eval(one) == ast.literal_eval(other)))
+
+
+def _brought_to(changed: Party, run: PartyRun | PartyFailedError) -> list[str]:
     """The modules that a changed party loaded from the other one, because it has none of these names itself."""
     if isinstance(run, PartyFailedError) or run.made is None:
         return []

@@ -28,10 +28,10 @@ from replayer.diagnose.explain.variant_choice import (
     recorded_switches,
 )
 from replayer.diagnose.parties.differences.factor import Factor, together
-from replayer.diagnose.parties.differences.factors import WHOLES, find_factors, not_compared
+from replayer.diagnose.parties.differences.factors import WHOLES, find_factors, not_compared, untested
 from replayer.diagnose.parties.one_kind import NotComparableError, ensure_one_kind
 from replayer.diagnose.parties.party import Party
-from replayer.diagnose.parties.party_explanation import FactorTest, PartyExplanation
+from replayer.diagnose.parties.party_explanation import PartyExplanation
 from replayer.diagnose.parties.party_runner import (
     PartyAnswer,
     PartyFailedError,
@@ -39,7 +39,7 @@ from replayer.diagnose.parties.party_runner import (
     PartyRun,
     PartyRunner,
 )
-from replayer.diagnose.parties.step_results import brought_to, chosen_run, has_result, outcome_of, varying_sides
+from replayer.diagnose.parties.step_results import chosen_run, exchange_test, has_result, varying_sides
 from replayer.diagnose.parties.tape_seeds import seeded_party, try_seeds
 from replayer.diagnose.parties.unnoted_reads import FoundVariable, unnoted_text, values_to_try, variables_of
 from replayer.tape.noted_outside import noted_outside
@@ -191,6 +191,9 @@ class _Case:
             self.notes.append(f"not tested: {', '.join(f'{factor.kind} {factor.name}' for factor in left)}")
         explanation = self._tested(explanation, [*parts[:FACTORS_MAX], *wholes])
         explanation = self._narrowed(explanation, answers)
+        if not explanation.deciding and not explanation.varies:
+            tested = [test.factor for test in explanation.tests]
+            self.notes += [f"not tested: {one}" for one in untested(self.parties, (first.made, second.made), tested)]
         unread = not_compared((first.made, second.made))
         if unread and all(test.factor.kind in WHOLES for test in explanation.deciding):
             self.notes.append(f"not compared, because they are no plain data: the arguments {', '.join(unread)}")
@@ -225,17 +228,11 @@ class _Case:
             for number, again in enumerate(results[:2])
             if isinstance(again, PartyRun) and again.result is not None and again.result != own[number]
         )
-        tests = []
-        for number, factor in enumerate(factors):
-            pair = results[2 + 2 * number : 4 + 2 * number]
-            failed = [str(one) for one in pair if isinstance(one, PartyFailedError)]
-            failed += [one.why_not for one in pair if isinstance(one, PartyRun) and one.why_not is not None]
-            outcomes = [outcome_of(one, own) for one in pair]
-            brought = {
-                name for side, one in zip(changed[2 * number :], pair, strict=False) for name in brought_to(side, one)
-            }
-            given = attrs.evolve(factor, brought=tuple(sorted(brought)))
-            tests.append(FactorTest(given, (outcomes[0], outcomes[1]), failed[0] if failed else None))
+        pairs = [slice(2 * number, 2 * number + 2) for number in range(len(factors))]
+        tests = [
+            exchange_test(factor, changed[pair], results[2:][pair], own)
+            for factor, pair in zip(factors, pairs, strict=True)
+        ]
         found = attrs.evolve(explanation, tests=tests, unsteady=unsteady)
         return self._repeated(found) if found.deciding else found
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import difflib
 
+from recorder.exception_text import STEP_RAISED
 from recorder.text import counted, shown_path
 from replayer.diagnose.explain.source_lines import SourceFile
 from replayer.diagnose.parties.differences.factor import Factor
-from replayer.diagnose.parties.differences.module_factors import is_installed
+from replayer.diagnose.parties.differences.module_files import is_installed
 from replayer.diagnose.parties.party_explanation import FactorTest, PartyExplanation
 
 _CHANGED_SHOWN = 12
@@ -37,13 +38,21 @@ def test_text(test: FactorTest) -> str:
     """A difference with what it does when it is exchanged."""
     if test.why_not is not None:
         return f"? {factor_text(test.factor)}: not tested: {test.why_not}"
-    gives = {"A": "what A gives", "B": "what B gives", "other": "a third state"}
-    first, second = (gives[one or "other"] for one in test.outcomes)
     if test.has_no_effect:
         return f"- {factor_text(test.factor)}: exchanged, it changes nothing"
-    return (
-        f"{'+' if test.decides else '?'} {factor_text(test.factor)}: A with it gives {first}, B with that of A {second}"
-    )
+    first, second = (_gives_text(test, to) for to in (0, 1))
+    if first.startswith("gives "):
+        second = second.removeprefix("gives ")
+    return f"{'+' if test.decides else '?'} {factor_text(test.factor)}: A with it {first}, B with that of A {second}"
+
+
+def _gives_text(test: FactorTest, to: int) -> str:
+    """What a party with a difference exchanged gives, or that it raises an error, which is no state."""
+    outcome, error = test.outcomes[to], test.raised[to]
+    if error is not None:
+        as_other = f", as {outcome} does" if outcome in ("A", "B") else ""
+        return f"raises {error.removeprefix(STEP_RAISED)}{as_other}"
+    return {"A": "gives what A gives", "B": "gives what B gives"}.get(outcome or "", "gives a third state")
 
 
 def changed_lines(explanation: PartyExplanation, test: FactorTest) -> list[str]:

@@ -57,6 +57,7 @@ def _test_facts(test: FactorTest) -> dict[str, Any]:
         "first_with_second": test.outcomes[0],
         "second_with_first": test.outcomes[1],
         "decides": test.decides,
+        "raised": list(test.raised),
         "why_not": test.why_not,
     }
 

@@ -16,7 +16,7 @@ from replayer.diagnose.compare.tape_diff import TapeDifference
 from replayer.diagnose.explain.cause import Cause
 from replayer.diagnose.explain.variant_choice import SEED
 from replayer.diagnose.parties.party import Party
-from replayer.diagnose.parties.party_explanation import FactorTest, PartyExplanation
+from replayer.diagnose.parties.party_explanation import PartyExplanation
 from replayer.diagnose.parties.tape_seeds import TriedSeeds
 from replayer.diagnose.parties.unnoted_reads import FoundVariable
 from replayer.report.cause_text import cause_text
@@ -158,9 +158,16 @@ def _verdict_lines(explanation: PartyExplanation) -> list[str]:
     if deciding:
         lines = [f"cause: {factor_text(deciding[0].factor)}"]
         lines += [f"  and, alone as well: {factor_text(test.factor)}" for test in deciding[1:]]
-        lines.append("  A with what B has there gives what B gives, and B with what A has gives what A gives")
+        first, second = (_same_text(explanation, number) for number in (1, 0))
+        lines.append(f"  A with what B has there {first}, and B with what A has {second}")
         return [*lines, *(line for test in deciding for line in changed_lines(explanation, test))]
     return [f"the cause is not known: {_unknown_text(explanation)}", *_next_lines(explanation)]
+
+
+def _same_text(explanation: PartyExplanation, number: int) -> str:
+    """That the other party gives what this one gives."""
+    run, label = explanation.runs[number], LABELS[number]
+    return f"gives what {label} gives" if run is None or run.raised is None else f"raises what {label} raises"
 
 
 def _seed_lines(explanation: PartyExplanation, seeds: TriedSeeds) -> list[str]:
@@ -223,10 +230,10 @@ def _unknown_text(explanation: PartyExplanation) -> str:
         return "the step was not run by both parties (see the notes); name the simulation with --sim and --other-sim"
     if explanation.is_reproduced:
         if explanation.tests:
-            return _undecided_text(explanation.tests)
+            return _undecided_text(explanation)
         return (
-            "the two parties give different states; in what was compared (inputs, arguments of the constructor, modules, "
-            "files that their Python code opened, given environment variables) no difference was found"
+            f"{_unlike_text(explanation)}; in what was compared (inputs, arguments of the constructor, modules that both "
+            "load, files that Python code of both opens, given environment variables) no difference was found"
         )
     gives = [LABELS[number] for number in (0, 1) if explanation.is_recorded(number)]
     named = f"that of tape {gives[0]}" if gives else "which is on neither tape"
@@ -237,17 +244,28 @@ def _unknown_text(explanation: PartyExplanation) -> str:
     )
 
 
-def _undecided_text(tests: Sequence[FactorTest]) -> str:
-    """The sentence on differences none of which was seen to decide; those that could not be exchanged are not judged."""
+def _undecided_text(explanation: PartyExplanation) -> str:
+    """The sentence on differences none of which was seen to decide; those that could not be exchanged are not judged.
+
+    Several together, and a package as a whole, are no further differences than those that they consist of.
+    """
+    tests = [test for test in explanation.tests if not test.factor.parts and test.factor.kind != "package"]
     failed = sum(test.why_not is not None for test in tests)
-    text = "the two parties give different states"
+    text = _unlike_text(explanation)
     if failed == len(tests):
-        return f"{text}, and none of their differences could be tested"
+        alone = " alone" if len(tests) < len(explanation.tests) else ""
+        return f"{text}, and none of their differences could be tested{alone}"
     if failed:
         return (
             f"{text}; of their differences, none that could be tested decides alone about that, and {failed} could not"
         )
     return f"{text}, and none of their differences decides alone about that"
+
+
+def _unlike_text(explanation: PartyExplanation) -> str:
+    """How the results of the parties differ: an error is no state."""
+    raised = [run is not None and run.raised is not None for run in explanation.runs]
+    return f"the two parties give different {'results' if any(raised) else 'states'}"
 
 
 def _read_text(explanation: PartyExplanation) -> str:

@@ -16,6 +16,7 @@ import replayer.commands.main
 from recorder.ambient.outside.read_watch import ReadWatch
 from recorder.processes.fork_call import in_a_copy
 from replayer.diagnose.parties.differences.factors import find_factors
+from replayer.diagnose.parties.differences.read_files import file_factors, untested_files
 from replayer.diagnose.parties.given_files import GivenFiles, is_users, read_files
 from replayer.diagnose.parties.party import Made, Party
 
@@ -133,6 +134,24 @@ def test_files_of_two_names_that_one_line_opens_are_a_difference(peers: Path) ->
     assert factors(made(winter, summer), made(summer, winter)) == []
 
 
+def test_files_of_one_name_are_told_apart_by_the_ends_of_their_paths(peers: Path) -> None:
+    """What has no counterpart is named as not tested."""
+    ends = ["north/herd.json", "south/herd.json"]
+    for root in ("here", "there"):
+        for number, end in enumerate(ends):
+            (peers / root / end).parent.mkdir(parents=True)
+            (peers / root / end).write_text(f"{root if number else 'same'}")
+    sides = [[peers / root / end for end in ends] for root in ("here", "there")]
+    (factor,) = file_factors(made(*sides[0]), made(*sides[1]))
+    assert (factor.name, factor.files) == ("south/herd.json", ((str(sides[0][1]), str(sides[1][1])),))
+    more = made(*sides[1], peers / "extra" / "cattle.json")
+    more = attrs.evolve(more, files={**more.files, str(peers / "extra" / "cattle.json"): "a.py:7"})
+    assert file_factors(made(*sides[0]), more)[0].name == "south/herd.json"
+    assert untested_files((made(*sides[0]), more)) == ["the file extra/cattle.json, which only B opens (a.py:7)"]
+    assert untested_files((more, made(*sides[0])))[0].endswith("which only A opens (a.py:7)")
+    assert untested_files((made(*sides[0]), made(*sides[1]))) == []
+
+
 def test_the_users_files_are_those_of_no_package() -> None:
     """Nor of Python, nor ours."""
     assert is_users("/home/someone/game.py")
@@ -142,7 +161,8 @@ def test_the_users_files_are_those_of_no_package() -> None:
 @pytest.mark.long
 @pytest.mark.usefixtures("peers")
 def test_a_file_that_a_constructor_reads_is_named_with_its_line(capsys: pytest.CaptureFixture[str]) -> None:
-    """Each party with the file of the other one gives what that gives."""
+    """Each party with the file of the other one gives what that gives; a remark in the code, which reads it, is no cause."""
+    Path("other/given_market.py").write_text(f"{MARKET}# A remark.\n")
     for place in (".", "other"):
         subprocess.run([sys.executable, "-c", RECORD], check=True, cwd=place)
     sims = "--sim given_market:Market --other-sim given_market:Market --other-path other"
@@ -151,6 +171,8 @@ def test_a_file_that_a_constructor_reads_is_named_with_its_line(capsys: pytest.C
     assert "cause: the content of the file prices.csv, which is read while the simulation is made" in printed
     assert "(read at given_market.py:12)" in printed
     assert "A with what B has there gives what B gives" in printed
+    assert "alone as well" not in printed
+    assert "other/given_market.py in B: exchanged, it changes nothing" in printed
 
 
 @pytest.mark.seldom(1 / 4)

@@ -10,6 +10,7 @@ import attrs
 from replayer.diagnose.parties.party import Party
 
 TextPair = tuple[str, str]
+ModulePair = tuple[str, str | None, str | None]  # Its name, and its file in A and in B; None where it is not loaded.
 
 
 @attrs.frozen(eq=False)
@@ -25,6 +26,7 @@ class Factor:
         files: of a module, the files that differ, and of a file it: the path of A and that of B.
         parts: of "together", the differences that are given at once.
         brought: modules that only one party has, and that were given with a module, which imports them.
+        modules: those that are exchanged.
         give: returns a party with what the first (0) or the second party (1) has.
     """
 
@@ -36,6 +38,7 @@ class Factor:
     parts: tuple[Factor, ...] = ()
     remark: str = ""
     brought: tuple[str, ...] = ()
+    modules: tuple[ModulePair, ...] = ()
 
 
 def together(factors: list[Factor]) -> Factor:

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
 
-from recorder.text import shown_path
-from replayer.diagnose.parties.differences.factor import Factor, TextPair, give_entry
-from replayer.diagnose.parties.differences.module_factors import module_factors, same_file
+from recorder.text import counted, shown_path
+from replayer.diagnose.parties.differences.factor import Factor, give_entry
+from replayer.diagnose.parties.differences.module_factors import module_factors
+from replayer.diagnose.parties.differences.module_files import is_installed
+from replayer.diagnose.parties.differences.one_sided import one_sided_modules, untested_modules
+from replayer.diagnose.parties.differences.read_files import file_factors, untested_files
 from replayer.diagnose.parties.party import Made, Party
 from replayer.tape.tape import Tape
 
 _TEXT_CHARS_MAX = 120
-READ_AT = {
-    "import": "which is read while modules are imported",
-    "construction": "which is read while the simulation is made",
-    "step": "which is read by a step",
-}
+_UNTESTED_SHOWN = 6
 WHOLES = ("package", "factory", "interpreter")  # Kinds that contain others, which are tested first.
 
 
@@ -35,7 +32,7 @@ def find_factors(
     factors = [
         *_inputs(parties, tapes, ticks),
         *(_configuration(parties, tapes) or _arguments(*made)),
-        *_files(*made),
+        *file_factors(*made),
         *module_factors(*made),
         *_variables(first.environment, second.environment),
     ]
@@ -60,6 +57,19 @@ def not_compared(made: tuple[Made, Made]) -> list[str]:
         name
         for name, value in made[0].arguments.items()
         if value is None and name in made[1].arguments and made[1].arguments[name] is None
+    ]
+
+
+def untested(parties: tuple[Party, Party], made: tuple[Made, Made], tested: Sequence[Factor]) -> list[str]:
+    """What one party alone loads or reads, and no test has exchanged, as texts. tested: the differences of the tests."""
+    modules = one_sided_modules(made)
+    if parties[0].python != parties[1].python:  # The packages of the interpreters are exchanged with these.
+        modules = [pair for pair in modules if not any(file is not None and is_installed(file) for file in pair[1:])]
+    texts = [*untested_modules(modules, tested), *untested_files(made)]
+    more = len(texts) - _UNTESTED_SHOWN
+    return [
+        *texts[:_UNTESTED_SHOWN],
+        *([f"{counted(more, 'more module')} or files of one of them"] if more > 0 else []),
     ]
 
 
@@ -106,48 +116,6 @@ def _configuration(parties: tuple[Party, Party], tapes: tuple[Tape, Tape]) -> li
             texts = _short(pair[0]), _short(pair[1])
             factors.append(Factor("configuration", name, texts, give_entry("config", name, pair)))
     return factors
-
-
-def _files(first: Made, second: Made) -> list[Factor]:
-    """Files of different content that each party's simulation reads: of one name, or opened by one line."""
-    made = first, second
-    named = [_by_name(one.files) for one in made]
-    by_names = [(name, (named[0][name], named[1][name])) for name in sorted(named[0].keys() & named[1].keys())]
-    alone = [_opened_alone(made[number], made[1 - number]) for number in (0, 1)]
-    by_lines = [
-        (f"that {place} opens", (alone[0][place], alone[1][place]))
-        for place in sorted(alone[0].keys() & alone[1].keys())
-    ]
-    factors = []
-    for name, pair in [*by_names, *by_lines]:
-        if same_file(*pair):
-            continue
-        texts = [f"{shown_path(path)} (read at {one.files[path]})" for path, one in zip(pair, made, strict=True)]
-        stages = {one.stages.get(path, "construction") for path, one in zip(pair, made, strict=True)}
-        remark = READ_AT[stages.pop()] if len(stages) == 1 else "which both read"
-        factors.append(Factor("file", name, (texts[0], texts[1]), _give_file(pair), (pair,), remark=remark))
-    return factors
-
-
-def _opened_alone(made: Made, other: Made) -> dict[str, str]:
-    """The files that one party alone opens, by the line that opens no other one of them."""
-    names = {Path(path).name for path in other.files}
-    alone = {path: place for path, place in made.files.items() if Path(path).name not in names}
-    counts = Counter(alone.values())
-    return {place: path for path, place in alone.items() if counts[place] == 1}
-
-
-def _by_name(files: Mapping[str, str]) -> dict[str, str]:
-    """Paths by the names of the files; a name that two files have is left out."""
-    names = Counter(Path(path).name for path in files)
-    return {name: path for path in files if names[name := Path(path).name] == 1}
-
-
-def _give_file(pair: TextPair) -> Callable[[Party, int], Party]:
-    def give(to: Party, of: int) -> Party:
-        return attrs.evolve(to, files={**to.files, pair[1 - of]: pair[of]})
-
-    return give
 
 
 def _variables(first: Mapping[str, str | None], second: Mapping[str, str | None]) -> list[Factor]:
