@@ -30,16 +30,16 @@ def chosen_run(answer: PartyAnswer | None, state_hash: int) -> PartyRun | None:
 
 
 def varying_sides(
-    results: Sequence[PartyRun | PartyFailedError], expected: Sequence[StepResult]
+    results: Sequence[PartyRun | PartyFailedError], expected: Sequence[StepResult], order: Sequence[int] = ()
 ) -> tuple[list[int], str | None]:
     """The sides whose repetitions do not all give what is expected, as indices; and why one could not be run.
 
-    results: of all sides, once for each repetition.
+    results: of all sides, once for each repetition, or of the sides in this order.
     """
     failed = [str(one) for one in results if isinstance(one, PartyFailedError)]
     failed += [one.why_not for one in results if isinstance(one, PartyRun) and one.why_not is not None]
     given = [
-        (number % len(expected), one.result)
+        (order[number] if order else number % len(expected), one.result)
         for number, one in enumerate(results)
         if isinstance(one, PartyRun) and one.result is not None
     ]

@@ -97,6 +97,7 @@ class _Case:
     notes: list[str] = attrs.field(factory=list)
     _base: tuple[PartyRun, ...] = ()
     _before: Snapshot | None = None
+    _controls: int = 0  # How often both parties ran again with nothing changed.
 
     @property
     def tick(self) -> int:
@@ -222,6 +223,7 @@ class _Case:
         """Run both parties again with nothing changed, and with each difference exchanged."""
         changed = [factor.give(self.parties[to], 1 - to) for factor in factors for to in (0, 1)]
         results = self._results([*self.parties, *changed], [0, 1, *([0, 1] * len(factors))])
+        self._controls += all(isinstance(one, PartyRun) and one.result is not None for one in results[:2])
         own = [run.result for run in self._base]
         unsteady = tuple(
             number
@@ -255,7 +257,10 @@ class _Case:
         return self._aligned(explanation, [answers[0], answer])
 
     def _repeated(self, explanation: PartyExplanation) -> PartyExplanation:
-        """Run both parties several times more, unchanged and with what decides: each must repeat its result."""
+        """Run both parties several times more, unchanged and with what decides: each must repeat its result.
+
+        The controls are of these runs.
+        """
         deciding = [test.factor for test in explanation.deciding]
         sides = [
             (f"{self.parties[to].label} with the other one's {factor.kind} {factor.name}".strip(), to, 1 - to, factor)
@@ -265,8 +270,15 @@ class _Case:
         changed = [factor.give(self.parties[to], of) for _, to, of, factor in sides]
         own = [run.result for run in self._base]
         expected = [*own, *(own[of] for _, _, of, _ in sides)]
-        results = self._results([*self.parties, *changed] * REPEATS, [0, 1, *(to for _, to, _, _ in sides)] * REPEATS)
-        varying, failed = varying_sides(results, expected)
+        all_sides, like = [*self.parties, *changed], [0, 1, *(to for _, to, _, _ in sides)]
+        order = [
+            number
+            for time in range(REPEATS)
+            for number in range(len(all_sides))
+            if number > 1 or time < REPEATS - self._controls
+        ]
+        results = self._results([all_sides[number] for number in order], [like[number] for number in order])
+        varying, failed = varying_sides(results, expected, order)
         unsteady = tuple(number for number in varying if number < 2)
         named = next((sides[number - 2][0] for number in varying if number >= 2), None)
         tests = [
