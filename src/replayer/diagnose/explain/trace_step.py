@@ -61,6 +61,8 @@ class TracedStep:
         is_same: True if the traced step gave the same state or error.
         note: a remark on the tracing, in a sentence; None if there is none.
         reads: what the step read of the outside world, in a further run of it.
+        first_seeds: the random generators, which no keyframe has, whose first use is all that it asks the system's random
+            numbers for; see outside/first_seeds.py.
         not_given_back: of a simulation that was just loaded: the fields in which save() differed before the step.
         loaded: of such a simulation: the values that load() sets, with their lines.
         phases: the effect of each phase of the untraced step; empty if it has none that can be watched.
@@ -77,6 +79,7 @@ class TracedStep:
     not_given_back: list[NotGivenBack] = attrs.field(factory=list)
     loaded: list[LoadedValue] = attrs.field(factory=list)
     is_traced: bool = True
+    first_seeds: list[str] = attrs.field(factory=list)
 
     @property
     def result(self) -> Result:
@@ -96,6 +99,7 @@ class TracedStep:
             "not_given_back": [one.to_plain() for one in self.not_given_back],
             "loaded": [one.to_plain() for one in self.loaded],
             "is_traced": self.is_traced,
+            "first_seeds": self.first_seeds,
         }
 
     @staticmethod
@@ -108,7 +112,7 @@ class TracedStep:
         lost = list(map(NotGivenBack.from_plain, plain["not_given_back"]))
         loaded = list(map(LoadedValue.from_plain, plain["loaded"]))
         head = state, plain["raised"], trace, plain["is_same"], plain["note"]
-        return TracedStep(*head, reads, phases, lost, loaded, plain.get("is_traced", True))
+        return TracedStep(*head, reads, phases, lost, loaded, plain["is_traced"], plain["first_seeds"])
 
 
 Run = Callable[[Callable[[Simulation], dict[str, Any]]], dict[str, Any]]  # Calls it with a simulation, in a copy.

@@ -30,6 +30,7 @@ from recorder.processes.interpreter import begin_as_python, module_program
 from replayer.desync.location import PhaseStep, watched_advance
 from replayer.desync.stand_ins import use_stand_ins
 from replayer.diagnose.explain.given.give import give_from_the_other
+from replayer.diagnose.explain.outside.first_seeds import first_seeds
 from replayer.diagnose.explain.outside.import_reads import noting_variables
 from replayer.diagnose.explain.outside.replaced_files import replace_files
 from replayer.diagnose.explain.step_trace import snapshot_from_plain, snapshot_to_plain
@@ -232,8 +233,9 @@ def _trace_one(tape: Tape, load: Load, job: dict[str, Any], start: int | None) -
         return _plain_of(step)
     lost = not_given_back(cursor.simulation, before) if start is None else []
     loaded = loaded_values(lambda: make_simulation(tape, load()), before) if start is None else []
-    step = attrs.evolve(step, phases=_phases(cursor, before, step), not_given_back=lost, loaded=loaded)
-    return _plain_of(step)
+    seeds = first_seeds(step, partial(_with_simulation, cursor.simulation), tape.frame(job["tick"]).inputs)
+    phases = _phases(cursor, before, step)
+    return _plain_of(attrs.evolve(step, phases=phases, not_given_back=lost, loaded=loaded, first_seeds=seeds))
 
 
 def _with_simulation(simulation: Simulation, work: Callable[[Simulation], dict[str, Any]]) -> dict[str, Any]:
@@ -280,6 +282,7 @@ def _trace_apart(tape: Tape, load: Load, job: dict[str, Any], start: int | None)
             made_with = partial(_with_new_simulation, tape, load, job, start)
             return {"each": steps_with(job["taken"], run, made_with, tape.frame(job["tick"]).inputs)}
         step = trace_step_in(run, tape.frame(job["tick"]).inputs, _known(job))
+        step = attrs.evolve(step, first_seeds=first_seeds(step, run, tape.frame(job["tick"]).inputs))
     except _NotReachedError as error:
         return {"gave_up": str(error)}
     return _plain_of(attrs.evolve(step, note=step.note or OTHER_THREADS))

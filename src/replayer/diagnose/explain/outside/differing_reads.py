@@ -26,7 +26,7 @@ from replayer.desync.stand_ins import SWITCHED
 from replayer.diagnose.explain.answer.explanation import DecidingReads
 from replayer.diagnose.explain.cause import Cause
 from replayer.diagnose.explain.outside.outside_variants import AT_A_TIME
-from replayer.diagnose.explain.trace_step import Result
+from replayer.diagnose.explain.trace_step import Result, TracedStep
 from replayer.diagnose.explain.variants import Replaced, Variant, VariantOutcome
 
 # Of each of the two variants, each in a process of its own: by chance alone, a step that has one of two states would pass
@@ -56,13 +56,14 @@ Run = Callable[[Sequence[Variant], Sequence[int | None]], list[VariantOutcome]]
 
 
 def differing_reads(
-    cause: Cause | None, pair: tuple[VariantOutcome, VariantOutcome], reads: Sequence[OutsideRead], run: Run
+    cause: Cause | None, pair: tuple[VariantOutcome, VariantOutcome], step: TracedStep, run: Run
 ) -> DecidingReads | None:
     """The kind of reads, with the names and lines, if the two variants give one state with stand-ins for it; else None.
 
     cause: of their difference; None is returned if it was tested. A line that reads hidden state was not: what it reads may
-    have no effect, and a clock all of it. reads: of the step. run: runs variants, from these starts.
+    have no effect, and a clock all of it. step: the present one. run: runs variants, from these starts.
     """
+    reads = step.reads
     if cause is not None and cause.kind not in ("unseen", "line", "branch", "outside"):
         return None
     for kind in KINDS:
@@ -73,7 +74,7 @@ def differing_reads(
         if kind == THREADS:
             return _differing_threads(state, pair, reads, run)
         return DecidingReads(
-            _text(kind, reads),
+            _text(kind, reads, step.first_seeds),
             f"with stand-ins that are the same in A and B, both give one state ({_runs(STAND_IN_RUNS)})",
         )
     return None
@@ -153,7 +154,7 @@ def dependent_reads(outcome: VariantOutcome, run: Run) -> DecidingReads | None:
         else:
             runs = f"each the same in {SET_RUNS} of {SET_RUNS} processes"
             test = f"with two sets of stand-ins for it, the step gives two states ({runs})"
-            return DecidingReads(_text(kind, reads), test)
+            return DecidingReads(_text(kind, reads, _first_seeds(outcome)), test)
     return None
 
 
@@ -201,7 +202,7 @@ def raising_reads(outcome: VariantOutcome, run: Run) -> DecidingReads | None:
             if kind == THREADS:
                 what, how = _threads_text(reads, "threads", "tasks of a pool"), "where they run one after another"
             else:
-                what, how = _text(kind, reads), "with stand-ins that are the same in each run"
+                what, how = _text(kind, reads, _first_seeds(outcome)), "with stand-ins that are the same in each run"
             return DecidingReads(what, f"{how}, the step does not raise and gives one state ({runs})")
     return None
 
@@ -233,12 +234,27 @@ def _one_state(
     return first
 
 
-def _text(kind: str, reads: Iterable[OutsideRead]) -> str:
-    """For example: the addresses of objects, by id() (read at game.py:12)."""
+def _first_seeds(outcome: VariantOutcome) -> list[str]:
+    return outcome.step.first_seeds if outcome.step is not None else []
+
+
+def _text(kind: str, reads: Iterable[OutsideRead], first_seeds: Sequence[str] = ()) -> str:
+    """For example: the addresses of objects, by id() (read at game.py:12).
+
+    first_seeds: generators that are there already in a run that does not begin at a keyframe: the system's random numbers are
+    no cause of how that one went on.
+    """
     of_kind = [read for read in reads if _is_of(kind, read)]
     if kind == THREADS:
         return _threads_text(of_kind, KINDS[kind], KINDS[kind], "the order in which processes end")
     places = ", ".join(dict.fromkeys(read.place for read in of_kind))
+    if kind == ENTROPY and first_seeds:
+        what = "the random generator" if len(first_seeds) == 1 else "the random generators"
+        it = "it" if len(first_seeds) == 1 else "them"
+        return (
+            f"{what} {' and '.join(first_seeds)}, which no keyframe has: in a replay the system seeds {it} at the first use in "
+            f"this step (at {places}), and the recorded run may have used or seeded {it} before"
+        )
     names = dict.fromkeys("id()" if read.name == "id" else read.name for read in of_kind)
     return f"{KINDS[kind]}, by {', '.join(names)} (read at {places})"
 

@@ -27,7 +27,7 @@ class KindsTested:
         is_named = explained.replaced is not None or any(one.proved for one in explained.settings)
         if self.asked or is_named or _is_proved(explained) or present is None or present.step is None:
             return None
-        return differing_reads(explained.cause, pair, present.step.reads, self.run)
+        return differing_reads(explained.cause, pair, present.step, self.run)
 
     def raises_by(self, explanation: Explanation) -> DecidingReads | None:
         """The kind of reads by which the step raises."""

@@ -116,3 +116,76 @@ def test_only_what_the_system_seeds_is_noted(how: str, names: list[str]) -> None
         return {"names": [read.name for read in watch.reads]}
 
     assert in_a_copy(watched)["names"] == names
+
+
+POND = """
+import random
+
+_DICE = []
+
+
+def dice():
+    if not _DICE:
+        _DICE.append(random.Random())  # MADE
+    return _DICE[0]
+
+
+class Pond:
+    def __init__(self):
+        self.fish, self.own = 100, None
+
+    def step(self, inputs):
+        if self.fish > 102:
+            OTHER
+            self.fish += dice().randrange(1, 1_000_000)
+        self.fish += 1
+
+
+class Own(Pond):
+    def step(self, inputs):
+        self.fish += 1
+        if self.fish == 103:
+            self.own = random.Random()  # OWN
+            self.fish += self.own.randrange(1, 1_000_000)
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "other", "is_first_seed"),
+    [
+        ("Pond", "pass", True),
+        ("Pond", "self.fish += random.Random().randrange(99)", False),  # That one depends on the system in each run.
+        ("Own", "pass", False),  # A keyframe has it, or that it is not there: the recorded step made it, too.
+    ],
+)
+def test_a_generator_that_no_keyframe_has(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+    other: str,
+    is_first_seed: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    """The caller seeded it in the recorded run, which asked the system for nothing."""
+    module = f"pond_{name.lower()}_{int(is_first_seed)}"
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    text = POND.replace("OTHER", other)
+    Path(f"{module}.py").write_text(text)
+    loaded = importlib.import_module(module)
+    pond = recorder.record(getattr(loaded, name)(), "run.tape", step="step", trial_ms=0)
+    loaded.dice().seed(3)
+    for _ in range(5):
+        pond.step(None)
+    pond.close()
+    loaded._DICE.clear()
+
+    assert run(replayer.commands.main.main, f"explain run.tape --json --sim {module}:{name}") == 1
+    line = next(number for number, one in enumerate(text.splitlines(), 1) if "# MADE" in one)
+    told = json.loads(capsys.readouterr().out)["differs_by"]
+    if is_first_seed:
+        assert told.startswith("the random generator ")
+        assert "_DICE[0], which no keyframe has: in a replay the system seeds it at the first use" in told
+        assert f"(at {module}.py:{line})" in told
+    else:
+        assert told.startswith("the system's random numbers, by ")
