@@ -88,6 +88,7 @@ class Alignment:
         self._values: tuple[Values, Values] = ({}, {})
         self._seen_owners: tuple[set[str], set[str]] = (set(), set())
         self._history: tuple[History, History] = ({}, {})
+        self._made: tuple[set[str], set[str]] = (set(), set())  # Variables that a line gave their first value.
         self.swapped: set[int] = set()
         numbers = {name: number for number, name in first.owners.items()}
         self._names: dict[str, str] = {  # From prefixes of the second trace to those of the first.
@@ -172,8 +173,11 @@ class Alignment:
     def first_digest(self, name: str, variant: int, item: int) -> int | None:
         """The digest of a value when first seen, in the first (0) or the second variant (1), before an item ran.
 
-        None if it was not seen. An attribute that an object lacked is that of its class.
+        None if it was not seen, or is a variable that the function was given in the step. An attribute that an object lacked is
+        that of its class.
         """
+        if name[0] == "f" and name in self._made[variant]:
+            return None
         history = self._history[variant]
         seen = [name] if name in history and history[name][0][0] <= item else []
         if not seen and name.startswith("o"):
@@ -198,7 +202,7 @@ class Alignment:
                 for name in sorted(touched):
                     self._mark(name, index, ValueOrigin(DIVERGED, last_pair))
                 touched = set()
-                for name in sorted(self._apply(0, first.after, index + 1) | self._apply(1, second.after, index + 1)):
+                for name in sorted(self._made_by(0, first, index + 1) | self._made_by(1, second, index + 1)):
                     self._mark(name, index + 1, ValueOrigin(HERE, index, self._last_read(first, name)))
                 last_pair = index
             else:
@@ -206,7 +210,7 @@ class Alignment:
                     if number is not None:
                         record = (self.first, self.second)[variant].records[number]
                         touched |= self._apply(variant, record.before, index)
-                        touched |= self._apply(variant, record.after, index)
+                        touched |= self._made_by(variant, record, index)
         for name in sorted(touched):
             self._mark(name, len(self.items), ValueOrigin(DIVERGED, last_pair))
 
@@ -216,6 +220,8 @@ class Alignment:
         return self.item_of.get(last_read, -1) if last_read is not None else None
 
     def _pair(self, first: Record, second: Record) -> None:
+        if f"f{second.frame}" not in self._names:
+            self._rename(f"f{second.frame}?:", f"f{first.frame}:")
         self._names[f"f{second.frame}"] = f"f{first.frame}"
         if first.owner >= 0 and second.owner >= 0:
             known = self._names.get(f"o{second.owner}", f"o{first.owner}")
@@ -225,6 +231,15 @@ class Alignment:
                     self._names[f"o{second.owner}"] = f"o{second.owner}?"
                 return
             self._names[f"o{second.owner}"] = f"o{first.owner}"
+
+    def _rename(self, unpaired: str, paired: str) -> None:
+        """Give what the second one's call had, in lines that the first one did not run, the names of the call that is its pair."""
+        for own in [name for name in self._values[1] if name.startswith(unpaired)]:
+            name = f"{paired}{own.removeprefix(unpaired)}"
+            self._values[1][name] = self._values[1].pop(own)
+            self._history[1][name] = self._history[1].pop(own)
+            if own in self._made[1]:
+                self._made[1].add(name)
 
     def is_seen_by_both(self, name: str) -> bool:
         """Return False for an attribute of an object of which only one of the two has read any."""
@@ -242,13 +257,23 @@ class Alignment:
             return False
         return self.first.identities.get(other) != one and self.second.identities.get(one) != other
 
+    def _made_by(self, variant: int, record: Record, index: int) -> set[str]:
+        """Note the values that a record's line changed, as _apply does."""
+        known = {own for own in record.after if self._named_in(variant, own) in self._history[variant]}
+        names = self._apply(variant, record.after, index)
+        self._made[variant].update(self._named_in(variant, own) for own in record.after if own not in known)
+        return names
+
+    def _named_in(self, variant: int, own: str) -> str:
+        return own if variant == 0 else self._name_of_second(own)
+
     def _apply(self, variant: int, values: Values, index: int) -> set[str]:
         """Note the values of a record; return their names as in the first trace."""
         current = self._values[variant]
         names = set()
         for own, read in values.items():
             digest = self.memory.digest(variant, read)
-            name = own if variant == 0 else self._name_of_second(own)
+            name = self._named_in(variant, own)
             current[name] = digest
             if not _is_function((self.first, self.second)[variant], digest):
                 self._seen_owners[variant].add(name.partition(":")[0])

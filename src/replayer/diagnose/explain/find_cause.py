@@ -23,6 +23,7 @@ from replayer.diagnose.explain.answer.search_ends import (
     is_called_by_others,
     is_frozen,
     may_make_values,
+    names_what_differs,
     objects_called,
     only_fetches,
     used_between,
@@ -62,7 +63,7 @@ class _BackwardSearch(ReadNames):
             if origin.item < 0:  # The two diverged before their first common line, or no line was traced.
                 return self._first_alone() if origin.kind == DIVERGED else None
             item = origin.item
-            self._path.insert(0, (self._place(item), self._shown(name, item)))
+            self._path.insert(0, (self._place(item), self._changed_text(name, origin)))
             self._way.insert(0, (item, name, origin))
             seen.add(item)
             since = self._since(origin)
@@ -102,7 +103,7 @@ class _BackwardSearch(ReadNames):
 
     def _first_use(self, outside: list[str]) -> Cause:
         """The cause at the first line of the path that does more than fetch an object that differs already inside."""
-        cause, end = self._cause(*self._way[0], outside), self._way[0][0]
+        cause, end = first = self._cause(*self._way[0], outside), self._way[0][0]
         if only_fetches(cause) and len(self._way) > 1:
             parents = self._parents(self._way[1][0])
             if (user := used_between(self._way[0], self._way[1][0], parents, self._reads)) is not None:
@@ -117,6 +118,8 @@ class _BackwardSearch(ReadNames):
             if not (is_fetched or only_passes) or is_called_by_others(inner, outer, statement):
                 break
             cause, end = self._cause(*further, outside), further[0]
+        if only_fetches(cause) and not names_what_differs(cause):
+            cause, end = first  # A line that hands the object on, as it is, reads nothing of it.
         if draws_from(cause) and cause.place != self._place(self._way[0][0]):
             return cause
         return self._inner_use(cause, end) or self._choice(cause, self._way[0][0]) or cause

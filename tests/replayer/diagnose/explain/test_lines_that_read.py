@@ -13,11 +13,15 @@ import pytest
 
 import replayer.commands.main
 from recorder import Recorder
+from sim.adapters import adapt
 
 from oracle.command_lines import run
 
 MODULE = """
+import copy
 import json
+import pickle
+
 import numpy as np
 
 
@@ -116,6 +120,92 @@ class Buffers:
 
     def load(self, saved):
         self.cells = self.back = saved["cells"].copy()  # Buffers
+
+
+class Goat:
+    horns = ()
+
+
+GOAT = Goat()
+
+
+def goat():
+    one = copy.copy(GOAT)  # Herd
+    return one
+
+
+class Herd:
+    def __init__(self):
+        self.goats = []
+
+    def step(self, inputs):
+        self.goats.append(goat())
+        GOAT.horns = (*GOAT.horns, 1)
+
+
+class Kettle:
+    def __init__(self, heat):
+        self.heat = heat
+
+    def __getstate__(self):
+        saved = self.__dict__.copy()
+        saved["heat"] = round(saved["heat"], 2)
+        return saved
+
+    def warm(self):
+        self.heat *= 1.7  # Kettles
+
+    @property
+    def boils(self):
+        return self.heat > 1000
+
+
+class Kettles:
+    def __init__(self):
+        self.kettles, self.boiling = [Kettle(20.004), Kettle(30.044)], 0
+
+    def step(self, inputs):
+        for one in self.kettles:
+            one.warm()
+        self.boiling = len([one for one in self.kettles if one.boils])
+
+    def save(self):
+        return pickle.dumps((self.kettles, self.boiling))
+
+    def load(self, saved):
+        self.kettles, self.boiling = pickle.loads(saved)
+
+
+class Guest:
+    def __init__(self, number, coats=[]):
+        self.number = number
+        self.coats = coats  # Guests
+
+
+class Guests:
+    def __init__(self):
+        self.guests = []
+
+    def step(self, inputs):
+        self.guests.append(Guest(len(self.guests)))
+
+
+def numbered():
+    number = 0
+    while True:
+        number += 1
+        if number % 2:
+            yield number * 10  # Rounds
+        else:
+            yield 1
+
+
+ROUNDS = numbered()
+
+
+class Rounds(Total):
+    def step(self, inputs):
+        self.total += next(ROUNDS)
 """
 # What a fresh instance reads otherwise: by the class, the kind of the cause, and the hidden state.
 TRUTHS = {
@@ -125,6 +215,10 @@ TRUTHS = {
     "Closure": ("outside", ["count, a variable of the function around it"]),
     "Passed": ("outside", ["self.unsaved"]),
     "Buffers": ("joined", []),
+    "Herd": ("outside", ["reading_lines.GOAT"]),
+    "Kettles": ("outside", []),
+    "Guests": ("shared", []),
+    "Rounds": ("outside", ["number"]),
 }
 
 
@@ -138,18 +232,22 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     sys.modules.pop("reading_lines", None)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", list(TRUTHS))
 def test_the_line_that_reads_it_is_named(name: str, capsys: Any) -> None:
     """Keyframes every four ticks do not hold it: the step after one reads it first."""
     made = getattr(importlib.import_module("reading_lines"), name)()
-    with Recorder("run.tape", made, trial_ms=0, keyframe_interval_ticks=4) as tape:
+    with Recorder(
+        "run.tape", made if hasattr(made, "save") else adapt(made), trial_ms=0, keyframe_interval_ticks=4
+    ) as tape:
         for _ in range(8):
             tape.step()
-    tick = 1 if name in {"Guild", "Wrap", "Buffers"} else 5
+    tick = 1 if name in {"Guild", "Wrap", "Buffers", "Kettles"} else 5
 
     assert run(replayer.commands.main.main, f"explain run.tape --sim reading_lines:{name} --tick {tick} --json") == 1
     cause = json.loads(capsys.readouterr().out)["cause"]
     line = MODULE[: MODULE.index(f"  # {name}")].count("\n") + 1
     assert (cause["line"], cause["kind"]) == (line, TRUTHS[name][0])
     assert [value["name"] for value in cause["outside"]] == TRUTHS[name][1]
+    if name == "Rounds":  # Before the step: the generator of B begins in it.
+        assert (cause["outside"][0]["first"], cause["outside"][0]["second"]) == ("4", "absent")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import attrs
 
-from replayer.diagnose.explain.align import Alignment, Item
+from replayer.diagnose.explain.align import DIVERGED, Alignment, Item, ValueOrigin
 from replayer.diagnose.explain.answer.differing_value import ABSENT, NOT_KEPT, differing_value
 from replayer.diagnose.explain.answer.not_passed import variable_text
 from replayer.diagnose.explain.answer.shown_names import shown_name
@@ -196,6 +196,12 @@ class AlignedLines:
             return f"the result of {function}"
         own = [self._alignment.first_digest(f"f{record.frame}:{rest}", one, len(self._items)) for one in (0, 1)]
         return f"{rest} in {function}" if own != [None, None] else rest
+
+    def _changed_text(self, name: str, origin: ValueOrigin) -> str:
+        """What differs after an item, for people: the lines of its branches may have changed it, and not its own."""
+        item, text = origin.item, self._shown(name, origin.item)
+        is_own = origin.kind != DIVERGED or self._is_one_statement(item, self._alignment.next_pair(item))
+        return text if is_own or not name else f"after its branch, {text}"
 
     def _is_of_frame(self, name: str, record: Record) -> bool:
         """Return True for a variable of the call that a record is of, or of the function around an expression."""

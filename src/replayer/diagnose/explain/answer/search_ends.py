@@ -39,6 +39,7 @@ _TAKING = {
     "filter",
     "itertools.islice",
 }
+_INDEX = re.compile(r"\[.*?\]|,.*| in [A-Za-z_].*")  # In a name for people, with where it is a variable.
 _ARITHMETIC = {"abs", "bool", "divmod", "float", "int", "len", "max", "min", "pow", "round", "sum"}
 
 
@@ -136,6 +137,13 @@ def only_fetches(cause: Cause) -> bool:
     return is_loop or all(
         any(path.endswith(end) and texts == [one, two] for path, *texts in had) for end, one, two in ends
     )
+
+
+def names_what_differs(cause: Cause) -> bool:
+    """Return True if a line names what it reads from outside, or a part of it that differs."""
+    names = [(one.name, *(path for path, *_ in one.parts)) for one in cause.outside]
+    words = {words[-1] for own in names for name in own if (words := re.findall(r"[A-Za-z_]\w*", _INDEX.sub("", name)))}
+    return not words.isdisjoint(re.findall(r"[A-Za-z_]\w*", cause.place.text))
 
 
 def used_between(

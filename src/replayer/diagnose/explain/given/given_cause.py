@@ -7,11 +7,12 @@ from collections.abc import Callable, Sequence
 
 import attrs
 
+from replayer.diagnose.explain.align import Alignment
 from replayer.diagnose.explain.answer.explanation import Explanation
 from replayer.diagnose.explain.answer.split_objects import cause_at, line_that_split
 from replayer.diagnose.explain.cause import Cause, DifferingValue, SourceLocation, is_save
 from replayer.diagnose.explain.source_lines import SourceFile
-from replayer.diagnose.explain.step_trace import LINE, StepTrace
+from replayer.diagnose.explain.trace_step import TracedStep
 from replayer.diagnose.explain.values.given_values import GivenValue, GivenValues
 from replayer.diagnose.explain.values.loaded_lines import LoadedValue, lines_that_set
 from replayer.diagnose.explain.variants import Variant
@@ -60,7 +61,10 @@ def _tested(explained: Explanation, before: Snapshot, test: Test) -> Explanation
     )
     is_shared = given.proved and all(one.kind == ALIAS for one in given.proved)
     if is_shared and cause is not None and not cause.outside:  # The line reads nothing that differs itself.
-        place = line_that_split([_pair_of(one) for one in given.proved], loaded)
+        pairs = [_pair_of(one) for one in given.proved]
+        place = line_that_split(pairs, loaded)
+        if place is None and (line := _line_with_default(pair[1].step, pairs)) is not None:
+            cause = attrs.evolve(cause, place=line)
         return attrs.evolve(explained, cause=cause_at("shared", place, cause))
     is_other = (
         given.proved
@@ -70,7 +74,8 @@ def _tested(explained: Explanation, before: Snapshot, test: Test) -> Explanation
     )
     if is_other or (given.proved and cause is not None and _is_unseen(cause)):
         steps = [outcome.step for outcome in pair if outcome.step is not None]
-        place = _line_reading(steps[-1].trace, given.proved, cause if is_other else None)
+        alignment = Alignment(steps[0].trace, steps[-1].trace)
+        place = _line_reading(alignment, given.proved, cause if is_other else None)
         if place is not None:
             return attrs.evolve(explained, cause=_caused_by(place, cause))
     return explained
@@ -118,22 +123,52 @@ def _names_of(value: DifferingValue) -> list[str]:
     ]
 
 
-def _line_reading(trace: StepTrace, proved: Sequence[GivenValue], cause: Cause | None) -> SourceLocation | None:
-    """The last line, up to that of the cause, that names a proved value; the first line, if that is no line of the step."""
+def _line_reading(alignment: Alignment, proved: Sequence[GivenValue], cause: Cause | None) -> SourceLocation | None:
+    """The last line, up to that of the cause, that names a proved value; the first line, if that is no line of the step.
+
+    Of several, those count after which something differs: what is read without an effect, such as in a condition that both
+    answer alike, does not lead on.
+    """
     words = {one.word for one in proved}
-    sources: dict[str, SourceFile] = {}
-    found: list[SourceLocation] = []
-    for record in trace.records:
-        source = sources.setdefault(record.path, SourceFile(record.path))
+    found: list[tuple[bool, SourceLocation]] = []
+    for number, item in enumerate(alignment.items):
+        if item.second is None:
+            continue
+        record = alignment.second.records[item.second]
+        source = alignment.source(record.path)
         statement = source.statement(record.line)
-        if record.kind != LINE or statement is None or is_save(record.function):
+        if statement is None or is_save(record.function):
             continue
         place = SourceLocation(record.path, statement.first_line, record.function, source.statement_text(record.line))
         if words & {name.rpartition(".")[2] for name in (*statement.reads, *statement.calls)}:
-            found.append(place)
+            is_cause = cause is not None and place == cause.place
+            found.append((is_cause or _has_effect(alignment, number), place))
         if cause is not None and place == cause.place and found:
-            return found[-1]
-    return found[0] if found else None
+            return next((one for has_effect, one in reversed(found) if has_effect), found[-1][1])
+    return next((one for has_effect, one in found if has_effect), found[0][1] if found else None)
+
+
+def _has_effect(alignment: Alignment, number: int) -> bool:
+    """Return True if something that a line changed differs between the two, or they take different ways after it."""
+    pair, after = alignment.items[number], alignment.items[number + 1 : number + 2]
+    if pair.first is None or pair.second is None or any(one.first is None or one.second is None for one in after):
+        return True
+    one, other = alignment.first.records[pair.first].after, alignment.second.records[pair.second].after
+    return one != {alignment.name_in_first(name): digest for name, digest in other.items()}
+
+
+def _line_with_default(step: TracedStep | None, pairs: Sequence[tuple[str, str]]) -> SourceLocation | None:
+    """The first line of a function that names its default argument, if that is one of two names of one object."""
+    defaults = {name.rpartition(": ")[::2] for pair in pairs for name in pair if ": " in name}
+    sources: dict[str, SourceFile] = {}
+    for record in step.trace.records if step is not None and defaults else ():
+        source = sources.setdefault(record.path, SourceFile(record.path))
+        if (statement := source.statement(record.line)) is None:
+            continue
+        if any(record.function == function and name in statement.reads for function, name in defaults):
+            text = source.statement_text(record.line)
+            return SourceLocation(record.path, statement.first_line, record.function, text)
+    return None
 
 
 def _caused_by(place: SourceLocation, cause: Cause | None) -> Cause:
