@@ -21,6 +21,7 @@ from sim.kernel.state import Snapshot
 Test = Callable[[Variant, int, Snapshot, Sequence[int | None], Sequence[str]], GivenValues]
 ALIAS = "alias"
 _OF_INSTANCE = {ALIAS, "attribute", "random generator", "iterator", "weak reference"}
+_TESTS = ("if ", "elif ", "while ", "return ", "assert ")  # Lines that change nothing themselves.
 _TESTED = ("outside", "version", "load", "inexact", "unseen", "line", "branch", "operation")
 
 
@@ -126,26 +127,30 @@ def _names_of(value: DifferingValue) -> list[str]:
 def _line_reading(alignment: Alignment, proved: Sequence[GivenValue], cause: Cause | None) -> SourceLocation | None:
     """The last line, up to that of the cause, that names a proved value; the first line, if that is no line of the step.
 
-    Of several, those count after which something differs: what is read without an effect, such as in a condition that both
-    answer alike, does not lead on.
+    A condition that both answer alike, and a function that returns the same to both, do not lead on: of several lines, others
+    count.
     """
-    words = {one.word for one in proved}
+    words, saving = {one.word for one in proved}, set[int]()  # The latter: calls of save(), and those that it makes.
     found: list[tuple[bool, SourceLocation]] = []
     for number, item in enumerate(alignment.items):
         if item.second is None:
             continue
-        record = alignment.second.records[item.second]
+        records = alignment.second.records
+        record = records[item.second]
+        if is_save(record.function) or (record.parent >= 0 and records[record.parent].frame in saving):
+            saving.add(record.frame)
         source = alignment.source(record.path)
         statement = source.statement(record.line)
-        if statement is None or is_save(record.function):
+        if statement is None or record.frame in saving:
             continue
         place = SourceLocation(record.path, statement.first_line, record.function, source.statement_text(record.line))
         if words & {name.rpartition(".")[2] for name in (*statement.reads, *statement.calls)}:
             is_cause = cause is not None and place == cause.place
-            found.append((is_cause or _has_effect(alignment, number), place))
+            leads_on = is_cause or not place.text.startswith(_TESTS) or _has_effect(alignment, number)
+            found.append((leads_on, place))
         if cause is not None and place == cause.place and found:
-            return next((one for has_effect, one in reversed(found) if has_effect), found[-1][1])
-    return next((one for has_effect, one in found if has_effect), found[0][1] if found else None)
+            return next((one for leads_on, one in reversed(found) if leads_on), found[-1][1])
+    return next((one for leads_on, one in found if leads_on), found[0][1] if found else None)
 
 
 def _has_effect(alignment: Alignment, number: int) -> bool:
