@@ -133,6 +133,32 @@ def test_the_entry_of_a_table_is_named_in_both_versions(
     assert cause["read_at"]["text"] == weave
 
 
+@pytest.mark.parametrize(
+    ("weave", "is_by_key"),
+    [
+        ('self.cloth += YARNS["wool"]["red"]', True),
+        ('self.cloth += YARNS["wool"]["red"] + len(YARNS)', False),
+        ('self.cloth += sum(YARNS["wool"].values())', False),
+    ],
+    ids=["by keys", "with its length", "all of an entry"],
+)
+def test_an_entry_that_one_version_alone_has_is_not_read_by_keys(
+    capsys: pytest.CaptureFixture[str],
+    weave: str,
+    is_by_key: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    """The one that both have and that differs is named; the table, where the step may read the others in another way."""
+    old = 'YARNS = {\n    "wool": {\n        "red": 1,\n    },\n}\n'
+    new = 'YARNS = {\n    "wool": {\n        "red": 2,\n        "blue": 7,\n    },\n    "silk": {"red": 3},\n}\n'
+    loom = LOOM.format(weave=weave)
+    cause = explained(capsys, {"loom": old + loom}, {"loom": new + loom})["cause"]
+    assert cause["kind"] == "edited"
+    if is_by_key:
+        assert texts(cause) == ('"red": 1,', '"red": 2,')
+    else:
+        assert texts(cause) in [("YARNS = {", "YARNS = {"), ('"wool": {', '"wool": {')]
+
+
 BEAT = "\n\ndef beat(draw, rows):\n    return sum(draw(row) for row in range(rows))\n"
 BEAT_REWRITTEN = "\n\ndef beat(draw, rows):\n    total = 0\n    for row in range(rows):\n        total += draw(row)\n    return total\n"
 WEAVE = "self.cloth += beat(self.draw, 3) + YARNS[self.yarn]\n\n    def draw(self, row):\n        return row"

@@ -11,23 +11,23 @@ from replayer.diagnose.explain.line_pairs.source_functions import FunctionNode
 Pair = tuple[int, int]  # A line in each version.
 
 
-def differing_lines(one: ast.stmt, other: ast.stmt) -> Pair | None:
+def differing_lines(one: ast.stmt, other: ast.stmt, by_key: int = 0) -> Pair | None:
     """The lines of the only entry of a value that differs, else the first ones of the statements; None if the two are alike.
 
-    Two constants are alike if they are written alike: ``10`` and ``10.0`` are equal, and are not.
+    by_key: for so many levels of tables, entries are read by keys alone that both have: those of one alone do not count. Two constants are alike if they are written alike: ``10`` and ``10.0`` are equal, and are not.
     """
     if ast.dump(one) == ast.dump(other):
         return None
-    return _differing(one, other, (one.lineno, other.lineno))
+    return _differing(one, other, (one.lineno, other.lineno), by_key)
 
 
-def _differing(one: ast.AST, other: ast.AST, lines: Pair) -> Pair:
+def _differing(one: ast.AST, other: ast.AST, lines: Pair, by_key: int) -> Pair:
     """lines: of the innermost part so far, of which all that differs is a part."""
     lines = getattr(one, "lineno", lines[0]), getattr(other, "lineno", lines[1])
     if type(one) is not type(other):
         return lines
     if isinstance(one, ast.Dict) and isinstance(other, ast.Dict):
-        return _differing_entry(one, other, lines)
+        return _differing_entry(one, other, lines, by_key)
     pairs: list[tuple[object, object]] = []
     for name in one._fields:
         parts = [value if isinstance(value := getattr(node, name, None), list) else [value] for node in (one, other)]
@@ -37,21 +37,24 @@ def _differing(one: ast.AST, other: ast.AST, lines: Pair) -> Pair:
     if len(pairs) != 1:
         return lines
     first, second = pairs[0]
-    return _differing(first, second, lines) if isinstance(first, ast.AST) and isinstance(second, ast.AST) else lines
+    are_nodes = isinstance(first, ast.AST) and isinstance(second, ast.AST)
+    return _differing(first, second, lines, by_key) if are_nodes else lines  # type: ignore[arg-type]
 
 
-def _differing_entry(one: ast.Dict, other: ast.Dict, lines: Pair) -> Pair:
+def _differing_entry(one: ast.Dict, other: ast.Dict, lines: Pair, by_key: int) -> Pair:
     entries = [
         {_text(key): (key, value) for key, value in zip(node.keys, node.values, strict=True)} for node in (one, other)
     ]
-    if entries[0].keys() != entries[1].keys():
+    # What ``**`` puts in has no key, and may have any.
+    if entries[0].keys() != entries[1].keys() and (by_key <= 0 or None in (*one.keys, *other.keys)):
         return lines
-    changed = [key for key, (_, value) in entries[0].items() if not _are_alike(value, entries[1][key][1])]
+    both = [key for key in entries[0] if key in entries[1]]
+    changed = [key for key in both if not _are_alike(entries[0][key][1], entries[1][key][1])]
     if len(changed) != 1:
         return lines
     (key, value), (other_key, other_value) = (found[changed[0]] for found in entries)
     starts = value.lineno if key is None else key.lineno, other_value.lineno if other_key is None else other_key.lineno
-    inner = _differing(value, other_value, starts)
+    inner = _differing(value, other_value, starts, by_key - 1)
     # A value that is no table is told with its key, which may stand in a line before it.
     return inner if isinstance(value, ast.Dict | ast.List | ast.Tuple | ast.Set) else starts
 

@@ -18,6 +18,7 @@ from replayer.diagnose.explain.line_pairs.source_functions import (
     value_statements,
 )
 from replayer.diagnose.explain.source_lines import SourceFile
+from replayer.diagnose.explain.versions.read_by_key import read_by_key
 
 _FURTHER = 3  # Values that a value is made of: so many lines back.
 
@@ -39,7 +40,7 @@ def edited_definition(alignment: Alignment, module: str, function: str, outside:
             if home == module:
                 found += [line for line in sorted(lines.edited) if default.search(second.lines[line - 1])]
             for start in found:
-                pair = _edited_at(first, second, lines, start)
+                pair = _edited_at(first, second, lines, start, read_by_key((alignment.first, alignment.second), inner))
                 if pair is not None:
                     return (
                         SourceLocation(first.path, pair[0], "", _text(first, pair[0])),
@@ -95,12 +96,17 @@ def _class_of(name: str) -> str:
     return prefix[1:].partition("(")[0].rpartition(".")[2] if prefix.startswith("c") else ""
 
 
-def _edited_at(first: SourceFile, second: SourceFile, lines: LineMap, start: int) -> tuple[int, int] | None:
-    """The lines in which a statement that begins at a line of the second version differs from that of the first."""
+def _edited_at(
+    first: SourceFile, second: SourceFile, lines: LineMap, start: int, by_key: int
+) -> tuple[int, int] | None:
+    """The lines in which a statement that begins at a line of the second version differs from that of the first.
+
+    by_key: see differing_lines.
+    """
     own = value_statements(first.tree)
     for name, other in value_statements(second.tree).items():
         if other.lineno == start and name in own:
-            return differing_lines(own[name], other)
+            return differing_lines(own[name], other, by_key)
     line = _edited_in(second, start, lines.edited)
     if line is None:
         return None

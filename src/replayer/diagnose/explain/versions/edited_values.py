@@ -15,6 +15,7 @@ from replayer.diagnose.explain.source_lines import SourceFile
 from replayer.diagnose.explain.step_trace import StepTrace
 from replayer.diagnose.explain.trace_step import TracedStep
 from replayer.diagnose.explain.versions.changed_part import ChangedPart, ReadValue
+from replayer.diagnose.explain.versions.read_by_key import read_by_key
 
 _DEPTH_MAX = 4  # Of values that are made of others, and of modules that import a name from another.
 _READ_MAX = 20  # Values that a step reads and that differ.
@@ -75,7 +76,7 @@ def _edited(traces: tuple[StepTrace, StepTrace], one: Home, other: Home, depth: 
     values = [value_statements(source.tree).get(name) for source in sources]
     if values[0] is None or values[1] is None:
         return None
-    edited = differing_lines(values[0], values[1])
+    edited = differing_lines(values[0], values[1], read_by_key(traces, other[1]))
     if edited is not None:
         return ChangedPart(module, name, files, edited, is_value=True)
     for word in _read_by(sources[1], values[1].lineno):
