@@ -39,20 +39,16 @@ def cause_text(cause: Cause) -> str:
                 "inputs that are the same apart from what fresh memory holds" if cause.memory else "the same inputs"
             )
             return f"{cause.operation} gives different results from {inputs}"
-        case "edited" if cause.other_place is None:
-            return "only one version of the code has this line at this place"
-        case "edited":
-            return "the two versions of the code differ in this line"
-        case "function" if cause.other_place is None:
-            return "only one version of the code has this function"
-        case "function":
-            return "the two versions of the code differ in this function"
+        case "edited" | "function":
+            return _version_text(cause)
         case "load":
             return LOAD if cause.read_at is not None else f"{LOAD}; this line reads it"
         case "outside" if cause.loaded_at is not None:
             return "this line reads state that a save and a load do not bring back"
         case "outside":
             return "this line reads hidden state"
+        case "is":
+            return f"{cause.asked}, and this line asks whether they are one (is)"
         case "branch":
             branches = "the two take different branches after this line"
             if _compares_identity(cause.place.text):
@@ -86,6 +82,8 @@ def _is_of_objects(node: ast.Compare) -> bool:
         and not any(isinstance(one, ast.Constant) and type(one.value) in _ALONE for one in sides)
         for operator, *sides in pairs
     )
+        case "edited" | "function":
+            return _version_text(cause)
 
 
 def at_this_line(cause: Cause) -> str:

@@ -83,6 +83,7 @@ class Cause:
             "split" (load() made two objects of one there; where they are joined again, the step gives the same state),
             "joined" (load() made one object of two there; where they are two again, the step gives the same state),
             "shared" (names shared an object or memory before the step in one of the two alone; as in A, B gives the state of A),
+            "is" (it asks whether two equal values are one object, and they are in one of the two alone),
             "function" (the versions of the code differ in this function, and with that of A, B gives the state of A),
             "line" (it gave different values, and of those that it reads none was seen to differ) or "unseen" (as "line",
             but what it reads was not all seen, or it calls nothing that could give other values: the cause is before it; or
@@ -104,6 +105,7 @@ class Cause:
         is_of_load: True if the line of a "split", "joined" or "shared" is one of load(); else the two diverge there.
         memory: of an "operation" whose inputs differ in what fresh memory holds: IDLE if that was tested and has no effect, OPEN
             if not; empty if its inputs are the same.
+        asked: of an "is": what is one object in one of the two alone, in words.
         way: the lines from this one to the state, each with the value that it changed; the last is in the state.
     """
 
@@ -124,6 +126,7 @@ class Cause:
     is_of_load: bool = False
     may_call: frozenset[str] = frozenset()
     memory: str = ""
+    asked: str = ""
 
     @property
     def called(self) -> list[str]:

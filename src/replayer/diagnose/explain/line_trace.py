@@ -34,7 +34,7 @@ from replayer.diagnose.explain.value_hash import Digester, is_cache, is_data, te
 from replayer.diagnose.explain.values.attributes_before import Before
 from replayer.diagnose.explain.values.class_data import kept_by_classes, named_class
 from replayer.diagnose.explain.values.compiled_globals import compiled_globals
-from replayer.diagnose.explain.values.named_attributes import named_attributes, value_of_word
+from replayer.diagnose.explain.values.named_attributes import asked_identities, named_attributes, value_of_word
 from replayer.diagnose.explain.values.named_functions import NamedMethods, is_compared, is_function
 from replayer.diagnose.explain.values.value_parts import TOTAL_MAX, has_parts, order_text, parts_of
 from sim.kernel.hashing import hash_arena
@@ -107,6 +107,8 @@ class LineTracer:
             word: name for word, name, _ in named_attributes(frame, [statement], self._number_of)
         }
         self._note_orders(frame)
+        if statement is not None and statement.identities:
+            self.trace.records[self._last].asked |= asked_identities(frame, statement)
 
     def returned(self, frame: FrameType, value: Any) -> None:
         """Trace the return from a function of the user's."""

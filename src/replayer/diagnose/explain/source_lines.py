@@ -27,6 +27,7 @@ class Statement:
         displays: True if it iterates over a set that it makes.
         chains: attributes that it names, as written: ``creep.health``, ``self.market.prices``.
         may_call: of the functions, those that it need not call each time, such as one in a branch of a condition.
+        identities: pairs of names or attributes of which it asks whether they are one object (``is``, ``is not``).
     """
 
     first_line: int
@@ -39,6 +40,7 @@ class Statement:
     displays: bool = False
     chains: frozenset[str] = frozenset()
     may_call: frozenset[str] = frozenset()
+    identities: frozenset[tuple[str, str]] = frozenset()
 
     def renamed(self, names: Mapping[str, str]) -> Statement:
         """The statement as it is with other names of variables."""
@@ -202,7 +204,18 @@ def _statement(node: ast.stmt) -> Statement:
         any(map(_makes_set, iterated)),
         frozenset(ast.unparse(part) for part in parts if isinstance(part, ast.Attribute) and _is_chain(part)),
         frozenset(calls) - {called for head in heads for called in _called_each_time(head)},
+        frozenset(pair for part in parts for pair in _compared_by_identity(part)),
     )
+
+
+def _compared_by_identity(part: ast.AST) -> Iterator[tuple[str, str]]:
+    match part:
+        case ast.Compare(
+            left=ast.Name() | ast.Attribute() as one,
+            ops=[ast.Is() | ast.IsNot()],
+            comparators=[ast.Name() | ast.Attribute() as other],
+        ) if _is_chain(one) and _is_chain(other):
+            yield ast.unparse(one), ast.unparse(other)
 
 
 def _called_each_time(part: ast.AST) -> Iterator[str]:

@@ -54,6 +54,7 @@ class Record:
         orders: of sets that the line may iterate over, by name in the source: digests of the members and of their order,
             and the first members as text.
         named: attributes of other objects that the line names, as written: those as traces name them.
+        asked: of ``one is other`` in the line: whether they are one object before it runs, and whether they are equal.
     """
 
     kind: str
@@ -69,6 +70,7 @@ class Record:
     late: dict[str, int] = attrs.field(factory=dict)
     orders: dict[str, tuple[int, int, str]] = attrs.field(factory=dict)
     named: dict[str, str] = attrs.field(factory=dict)
+    asked: dict[str, tuple[bool, bool]] = attrs.field(factory=dict)
 
 
 @attrs.define

@@ -11,6 +11,7 @@ from replayer.diagnose.explain.align import Alignment
 from replayer.diagnose.explain.answer.explanation import Explanation
 from replayer.diagnose.explain.answer.split_objects import cause_at, line_that_split
 from replayer.diagnose.explain.cause import Cause, DifferingValue, SourceLocation, is_save
+from replayer.diagnose.explain.given.asked_identity import with_asked_identity
 from replayer.diagnose.explain.source_lines import SourceFile
 from replayer.diagnose.explain.trace_step import TracedStep
 from replayer.diagnose.explain.values.given_values import GivenValue, GivenValues
@@ -32,7 +33,7 @@ def with_given(explained: Explanation, before: Snapshot, test: Test) -> Explanat
     its line is not said to read hidden state. before: the state before the step. test: gives B, the variant, the values of A; see
     VariantRunner.give.
     """
-    tested = _tested(explained, before, test)
+    tested = with_asked_identity(_tested(explained, before, test))
     cause, given = tested.cause, tested.given
     if cause is None or not cause.outside or not _is_unseen(cause) or (given is not None and given.proved):
         return tested

@@ -9,6 +9,8 @@ from typing import Any
 from replayer.diagnose.explain.source_lines import Statement
 from replayer.diagnose.explain.value_hash import attributes_of, is_data
 
+_PLAIN = (int, float, complex, str, bytes)
+
 
 def named_attributes(
     frame: FrameType, statements: Iterable[Statement | None], number_of: Callable[[Any], int | None]
@@ -33,3 +35,16 @@ def value_of_word(frame: FrameType, word: str) -> Any:
     for attribute in attributes:
         value = attributes_of(value).get(attribute)
     return value
+
+
+def asked_identities(frame: FrameType, statement: Statement) -> dict[str, tuple[bool, bool]]:
+    """Of two values of which a line asks whether they are one object: whether they are, and whether they are equal.
+
+    No code of the user's compares them: equal are numbers and texts alone.
+    """
+    found = {}
+    for one, other in statement.identities:
+        first, second = value_of_word(frame, one), value_of_word(frame, other)
+        are_equal = type(first) is type(second) and type(first) in _PLAIN and first == second
+        found[f"{one} is {other}"] = first is second, bool(are_equal)
+    return found
