@@ -82,8 +82,14 @@ def _is_of_objects(node: ast.Compare) -> bool:
         and not any(isinstance(one, ast.Constant) and type(one.value) in _ALONE for one in sides)
         for operator, *sides in pairs
     )
-        case "edited" | "function":
-            return _version_text(cause)
+
+
+def _version_text(cause: Cause) -> str:
+    """Of a line or a function that two versions of the code have in other forms, or of which one has none."""
+    what = "function" if cause.kind == "function" else "line"
+    if cause.other_place is not None:
+        return f"the two versions of the code differ in this {what}"
+    return f"only one version of the code has this {what}{' at this place' if what == 'line' else ''}"
 
 
 def at_this_line(cause: Cause) -> str:

@@ -43,10 +43,7 @@ PATH_LINES_MAX = 50  # A longer path back is shown up to there.
 def find_cause(alignment: Alignment) -> Cause | None:
     """The cause of the difference at the end of a step; None if no line of the user's code is known to take part."""
     start = first_difference(alignment)
-    if start is None:
-        return None
-    name, origin = start
-    return _BackwardSearch(alignment).find(name, origin)
+    return None if start is None else _BackwardSearch(alignment).find(*start)
 
 
 class _BackwardSearch(ReadNames):

@@ -107,8 +107,7 @@ class LineTracer:
             word: name for word, name, _ in named_attributes(frame, [statement], self._number_of)
         }
         self._note_orders(frame)
-        if statement is not None and statement.identities:
-            self.trace.records[self._last].asked |= asked_identities(frame, statement)
+        self.trace.records[self._last].asked |= asked_identities(frame, statement)
 
     def returned(self, frame: FrameType, value: Any) -> None:
         """Trace the return from a function of the user's."""

@@ -37,13 +37,13 @@ def value_of_word(frame: FrameType, word: str) -> Any:
     return value
 
 
-def asked_identities(frame: FrameType, statement: Statement) -> dict[str, tuple[bool, bool]]:
+def asked_identities(frame: FrameType, statement: Statement | None) -> dict[str, tuple[bool, bool]]:
     """Of two values of which a line asks whether they are one object: whether they are, and whether they are equal.
 
     No code of the user's compares them: equal are numbers and texts alone.
     """
     found = {}
-    for one, other in statement.identities:
+    for one, other in statement.identities if statement is not None else ():
         first, second = value_of_word(frame, one), value_of_word(frame, other)
         are_equal = type(first) is type(second) and type(first) in _PLAIN and first == second
         found[f"{one} is {other}"] = first is second, bool(are_equal)
