@@ -200,7 +200,10 @@ class AlignedLines:
     def _changed_text(self, name: str, origin: ValueOrigin) -> str:
         """What differs after an item, for people: the lines of its branches may have changed it, and not its own."""
         item, text = origin.item, self._shown(name, origin.item)
-        is_own = origin.kind != DIVERGED or self._is_one_statement(item, self._alignment.next_pair(item))
+        settled = self._alignment.next_pair(item)
+        seen = self._alignment.origin(name, settled)
+        kinds = {origin.kind, seen.kind if seen is not None and seen.item == item else origin.kind}
+        is_own = DIVERGED not in kinds or self._is_one_statement(item, settled)
         return text if is_own or not name else f"after its branch, {text}"
 
     def _is_of_frame(self, name: str, record: Record) -> bool:
