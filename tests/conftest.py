@@ -30,8 +30,21 @@ TRIED_SHARE = 0.05  # Of the tests: their recordings are tried first, as a user'
 
 STARTED_SHARE = 0.05  # Of the tests: the processes of the product start as a user's do.
 
-# A test there starts processes, commands or a browser: one without a mark of its own is done in this part of the runs.
-FOLDER_PARTS = {"replayer/diagnose": 0.5, "replayer/view": 0.5, "end_to_end": 0.6}
+# A test there starts processes, commands or a browser, or reads and writes other packages' formats: one without a mark of
+# its own is done in this part of the runs. Chosen so that a run takes less than ten minutes on two cores.
+FOLDER_PARTS = {
+    "end_to_end": 0.3,
+    "recorder/corpus": 0.4,
+    "recorder/storage/remote": 0.4,
+    "replayer/branches": 0.5,
+    "replayer/datasets": 0.3,
+    "replayer/diagnose": 0.25,
+    "replayer/follow": 0.5,
+    "replayer/regression": 0.5,
+    "replayer/timeline": 0.5,
+    "replayer/view": 0.3,
+    "sim/adapters": 0.4,
+}
 
 MARKS = ("sample", "share", "seldom", "long")
 HERE = Path(__file__).parent
