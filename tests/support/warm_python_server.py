@@ -35,6 +35,7 @@ MODULES = (
     "replayer.diagnose.certify.cell_process",
     "replayer.diagnose.investigation.check_process",
     "replayer.commands.bisect_process",
+    "replayer.commands.bisect_explanation",
     "recorder.conformance.contract_process",
 )
 COMMANDS = (

@@ -13,7 +13,7 @@ from cyclopts import Parameter
 
 from recorder.console.argument_types import LocalPath, Positive
 from recorder.console.output import print_json, say_on_stderr
-from recorder.console.progress import progress_bar
+from recorder.console.progress import progress_bar, status_line
 from recorder.exit_codes import DIFFERS, UsageError
 from recorder.location.tape_location import Location
 from recorder.processes.pool import processor_count
@@ -21,6 +21,7 @@ from recorder.text import counted
 from recorder.visible_text import print_visible
 from replayer.commands.arguments import newest_tape, ready_tape
 from replayer.commands.options import Json, LocalTape, Sim
+from replayer.diagnose.bisect.commit_explanation import CommitExplanation, explain_commit
 from replayer.diagnose.bisect.commit_run import CommitRunner
 from replayer.diagnose.bisect.repository import Commit, Repository, RepositoryError
 from replayer.diagnose.bisect.search import BisectError, Bisection, SuspectCommit, TriedCommit, search
@@ -29,6 +30,7 @@ from replayer.value_text import plain_text
 
 _FILES_SHOWN = 12
 _PROCESS = "replayer.commands.bisect_process"
+_EXPLANATION = "replayer.commands.bisect_explanation"
 
 
 def bisect(
@@ -42,6 +44,7 @@ def bisect(
     path: Annotated[list[str] | None, Parameter(name="--path", negative="")] = None,
     python: Annotated[str | None, Parameter(name="--python")] = None,
     jobs: Annotated[Positive | None, Parameter(name=["--jobs", "-j"])] = None,
+    explain: Annotated[bool, Parameter(name="--explain")] = True,
     as_json: Json = False,
 ) -> int:
     """Find the first commit of your git repository under which a tape no longer verifies.
@@ -52,7 +55,8 @@ def bisect(
     replay bisect run.tape --good HEAD~20 --repo ../game --python ~/py312/bin/python
 
     Commits are tried as git bisect does, each in a temporary work tree and in a separate process; your checkout and
-    index are not touched. A commit under which the simulation cannot be imported or run is skipped.
+    index are not touched. A commit under which the simulation cannot be imported or run is skipped. The first bad tick
+    of the commit that is found is explained, as replay explain does, with the code of its parent as the other version.
 
     Exit code: 1 the first bad commit was found, or several of which one is; 0 the tape verifies under --bad, too (3 and
     4 if it does, but is not sealed or damaged); 2 no search is possible; 5 no tape.
@@ -75,6 +79,9 @@ def bisect(
         The interpreter, in whose environment this package is installed. By default the one that runs this command.
     jobs
         The number of processes that re-simulate at once. By default one for each processor.
+    explain
+        Run the bad tick with the code of the parent and with that of the first bad commit, and name the values that
+        differ and the line. It takes some seconds.
     as_json
         Print one JSON object.
     """
@@ -93,12 +100,10 @@ def bisect(
                 repository, Path(folder).resolve(), _PROCESS, tape_path, sim, paths, _absolute(python), jobs
             )
             bisection = _search(repository, *ends, runner.verify, quiet=as_json)
+            explained = _explained(runner, bisection, quiet=as_json) if explain else None
     except (RepositoryError, BisectError) as error:
         raise UsageError(f"{tape_path}: {error}" if isinstance(error, BisectError) else str(error)) from None
-    if as_json:
-        print_json(_facts(tape_path, bisection))
-    else:
-        print_visible("\n".join(map(plain_text, _lines(tape_path, bisection, is_dirty=is_dirty))))
+    _report(tape_path, bisection, explained, is_dirty=is_dirty, as_json=as_json)
     return DIFFERS if bisection.bad is not None else STATUS_CODES[bisection.tried[-1].status or status]
 
 
@@ -140,6 +145,27 @@ def _search(
         return search(repository, good, bad, try_commit)
 
 
+def _explained(runner: CommitRunner, bisection: Bisection, *, quiet: bool) -> CommitExplanation | None:
+    """Explain the first bad commit, with a line of status on a terminal; None if there is none."""
+    if bisection.bad is None:
+        return None
+    begin = f"explaining {bisection.bad.commit.short_id}"
+    with status_line(begin, quiet=quiet) as show:
+        return explain_commit(runner, bisection, _EXPLANATION, lambda stage: show(f"{begin}: {stage}"))
+
+
+def _report(
+    tape: Location, bisection: Bisection, explained: CommitExplanation | None, *, is_dirty: bool, as_json: bool
+) -> None:
+    """Print what was found. Raises KeyboardInterrupt if the explanation was ended by one."""
+    if as_json:
+        print_json(_facts(tape, bisection, explained))
+    else:
+        print_visible("\n".join(map(plain_text, _lines(tape, bisection, explained, is_dirty=is_dirty))))
+    if explained is not None and explained.interrupt is not None:
+        raise explained.interrupt
+
+
 # --- for people
 
 
@@ -157,7 +183,7 @@ def _result_text(tried: TriedCommit) -> str:
     return "keyframes restore other values"
 
 
-def _lines(tape: Location, bisection: Bisection, *, is_dirty: bool) -> list[str]:
+def _lines(tape: Location, bisection: Bisection, explained: CommitExplanation | None, *, is_dirty: bool) -> list[str]:
     tried, bad = bisection.tried, bisection.bad
     if bad is None:
         hint = "; the uncommitted changes were not tried: replay verify does that" if is_dirty else ""
@@ -172,6 +198,10 @@ def _lines(tape: Location, bisection: Bisection, *, is_dirty: bool) -> list[str]
             lines += [f"  {suspect.commit.id}{skipped}", *(f"  {line}" for line in _suspect_lines(suspect))]
     lines.append(f"{tape} under {bad.commit.short_id}: {_result_text(bad)}")
     lines += [f"  {line}" for line in bad.lines]
+    if explained is not None and explained.why_not is not None:
+        lines.append(f"  not explained: {explained.why_not}")
+    elif explained is not None:
+        lines += ["", *explained.lines, ""]
     skipped_count = sum(one.verdict == "skipped" for one in tried)
     lines.append(f"tried: {counted(len(tried), 'commit')}, {skipped_count:,} of them skipped")
     return [*lines, f"next: git show {bisection.suspects[-1].commit.short_id}"]
@@ -190,8 +220,8 @@ def _suspect_lines(suspect: SuspectCommit) -> list[str]:
 # --- for programs
 
 
-def _facts(tape: Location, bisection: Bisection) -> dict[str, Any]:
-    bad = bisection.bad
+def _facts(tape: Location, bisection: Bisection, explained: CommitExplanation | None) -> dict[str, Any]:
+    bad, good = bisection.bad, explained.good if explained is not None else None
     return {
         "tape": str(tape),
         "found": len(bisection.suspects) == 1,
@@ -202,6 +232,9 @@ def _facts(tape: Location, bisection: Bisection) -> dict[str, Any]:
         "first_bad": bad.first_bad if bad is not None else None,
         "fields": list(bad.fields) if bad is not None else [],
         "values": list(bad.lines) if bad is not None else [],
+        "compared_with": good.id if good is not None else None,
+        "explanation": explained.facts if explained is not None else None,
+        "not_explained": explained.why_not if explained is not None else None,
         "tried": [
             {**_commit_facts(one.commit), "verdict": one.verdict, "why": one.why, "first_bad": one.first_bad}
             for one in bisection.tried

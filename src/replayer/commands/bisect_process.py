@@ -17,7 +17,7 @@ from recorder.errors import RecordingError
 from recorder.factory_spec import Factory, load_factory
 from recorder.processes.interpreter import answer_alone_on_stdout, begin_as_python
 from recorder.processes.pool import WorkerDiedError
-from replayer.diagnose.bisect.imports import import_from_work_tree, is_used
+from replayer.playback.work_tree import import_from_work_tree, is_used
 from replayer.report.report_text import where_lines
 from replayer.timeline.verify import verify_tape
 from sim.kernel.registry import ConfigError, UnknownWorldError

@@ -112,8 +112,7 @@ def explain(
         two = ensure_two(path, other_tape, only_of_one=tick is not None or code is not None)
         return explain_two(two, sim, other, changes, CauseTexts(_cause_lines, cause_facts), as_json=as_json)
     path, tick, seen = explained_source(path, tick)
-    _ensure_folder(code)
-    factory = factory_of(sim)
+    folder, factory = _folder(code), factory_of(sim)
     with ready_tape(path):
         pass  # Each variant reads it again.
     first_line = FirstLine(path, quiet=as_json or tick is not None)
@@ -128,7 +127,7 @@ def explain(
             sim=sim,
             factory=factory,
             environment=changes,
-            code=whole_path(code) if code is not None else None,
+            code=folder,
             progress=lambda fraction: show(f"searching the bad tick: {fraction:.0%}"),
             on_stage=show,
             seen=seen,
@@ -136,13 +135,16 @@ def explain(
     if as_json:
         print_json(explanation_facts(path, explanation))
     else:
-        first_line.print("\n".join(map(plain_text, [*_lines(path, explanation), *proof_lines(path, explanation, sim)])))
+        lines = [*explanation_lines(path, explanation), *proof_lines(path, explanation, sim)]
+        first_line.print("\n".join(map(plain_text, lines)))
     return _exit_code(explanation)
 
 
-def _ensure_folder(code: Path | None) -> None:
+def _folder(code: Path | None) -> str | None:
+    """The whole path of --code. Raises UsageError."""
     if code is not None and not code.is_dir():
         raise UsageError(f"expected a folder, got --code {code}")
+    return whole_path(code) if code is not None else None
 
 
 def _exit_code(explanation: Explanation) -> int:
@@ -163,7 +165,8 @@ def _changes(words: list[str]) -> dict[str, str | None]:
 # --- for people
 
 
-def _lines(path: Location, explanation: Explanation) -> list[str]:
+def explanation_lines(path: Location | str, explanation: Explanation) -> list[str]:
+    """What is printed of an explanation. path: what the first line begins with."""
     if explanation.tick is None:
         return [*nothing_to_explain_lines(path, explanation.report), *_notes(explanation)]
     tick = f"{explanation.tick:,}"

@@ -8,7 +8,7 @@ from replayer.timeline.verify import VerificationReport
 from replayer.value_text import tick_range
 
 
-def nothing_to_explain_lines(path: Location, report: VerificationReport | None) -> list[str]:
+def nothing_to_explain_lines(path: Location | str, report: VerificationReport | None) -> list[str]:
     """The lines for a tape without a bad tick, with the range that was verified."""
     if report is None:
         return [f"{path}: every variant verifies all ticks: there is nothing to explain"]

@@ -13,10 +13,10 @@ from typing import Any
 
 import attrs
 
-from recorder.processes.interpreter import Finished, finish, module_program, start_python
-from replayer.diagnose.bisect.imports import moved_path
+from recorder.processes.interpreter import Finished, PythonProcess, finish, module_program, start_python
 from replayer.diagnose.bisect.repository import Commit, Repository
 from replayer.diagnose.bisect.search import BisectError, TriedCommit
+from replayer.playback.work_tree import WorkTree, moved_path
 
 
 @attrs.frozen
@@ -50,7 +50,7 @@ class CommitRunner:
         RepositoryError.
         """
         with self.repository.work_tree(commit, self.folder) as tree:
-            finished = self._run(tree.resolve())
+            finished = self._run(self.of_tree(commit, tree.resolve()))
         facts = _facts(finished)
         if facts is None:
             return TriedCommit(commit, "skipped", _end_text(finished))
@@ -71,22 +71,31 @@ class CommitRunner:
             tuple(facts["lines"]),
         )
 
-    def _run(self, tree: Path) -> Finished:
+    def of_tree(self, commit: Commit, tree: Path) -> WorkTree:
+        """Where a process of a commit runs that is checked out. tree: resolved."""
         place = place_in_tree(self.repository, tree, self.paths, self.sim)
-        folders = [*(str(tree / path) for path in self.paths), *place.folders]
-        root = str(self.repository.root)
-        arguments = [str(self.tape.absolute()), self.sim or "", str(self.jobs), root, str(tree), *folders]
+        folders = (*(str(tree / path) for path in self.paths), *place.folders)
+        return WorkTree(commit.short_id, self.repository.root, tree, place.folder, folders, place.module_path)
+
+    def start(
+        self, program: str, arguments: Sequence[str], tree: WorkTree, stderr: int = subprocess.PIPE
+    ) -> PythonProcess:
+        """Start a process of a work tree. program: its module. Raises BisectError."""
         try:
-            process = start_python(
-                module_program(self.program, arguments),
+            return start_python(
+                module_program(program, arguments),
                 interpreter=self.python,
-                environment={"PYTHONPATH": place.module_path},
+                environment={"PYTHONPATH": tree.module_path},
                 stdin=subprocess.DEVNULL,
-                folder=place.folder,
+                stderr=stderr,
+                folder=tree.folder,
             )
         except OSError as error:
             raise BisectError(f"--python {self.python}: {error.strerror}") from None
-        return finish(process)
+
+    def _run(self, tree: WorkTree) -> Finished:
+        given = [str(self.tape.absolute()), self.sim or "", str(self.jobs), str(tree.checkout), str(tree.tree)]
+        return finish(self.start(self.program, [*given, *tree.folders], tree))
 
 
 @attrs.frozen

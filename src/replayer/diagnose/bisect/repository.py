@@ -120,6 +120,13 @@ class Repository:
         """Return a commit by its complete id."""
         return self._described(number)
 
+    def parents(self, commit: Commit) -> list[Commit]:
+        """The commits that a commit was made from, the first parent first."""
+        return [
+            self._described(number)
+            for number in self._line("show", "--no-patch", "--no-show-signature", "--format=%P", commit.id).split()
+        ]
+
     def changed_files(self, commit: Commit) -> list[str]:
         """The files that a commit changed; for a merge, compared with its first parent."""
         shown = self._run(

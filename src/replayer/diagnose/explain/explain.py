@@ -12,24 +12,22 @@ from functools import partial
 
 import attrs
 
-from recorder.ambient.outside.read_functions import starts_thread
 from recorder.errors import MissingTickError, SimulationFailedError
 from recorder.exception_text import STEP_RAISED
 from recorder.factory_spec import Factory
 from recorder.location.tape_location import tape_location
 from replayer.desync.code_comparison import compared_code
 from replayer.desync.finding import Finding
-from replayer.desync.outside_comparison import compare_reads, with_later_changes
-from replayer.desync.tested_causes import between_steps, change_text
+from replayer.desync.tested_causes import between_steps
 from replayer.diagnose.explain.answer.explanation import Explanation
 from replayer.diagnose.explain.answer.known_differences import with_known_differences
 from replayer.diagnose.explain.answer.split_objects import with_joined
 from replayer.diagnose.explain.explained_pair import explained_pair, with_memory_tested
 from replayer.diagnose.explain.given.given_cause import with_given
-from replayer.diagnose.explain.given.left_out import left_out_notes
 from replayer.diagnose.explain.outside.deciding_variables import with_deciding_variables
 from replayer.diagnose.explain.outside.further_variants import try_further
 from replayer.diagnose.explain.outside.kinds_tested import KindsTested
+from replayer.diagnose.explain.outside.noted_reads import with_noted
 from replayer.diagnose.explain.outside.outside_variants import outside_variants, run_some
 from replayer.diagnose.explain.outside.tested_settings import settings_tested
 from replayer.diagnose.explain.values.process_settings import differing_settings, process_settings
@@ -44,17 +42,16 @@ from replayer.diagnose.explain.variant_choice import (
     stages,
     state_before,
 )
-from replayer.diagnose.explain.variant_process import OTHER_THREADS
 from replayer.diagnose.explain.variants import (
+    Trees,
     Variant,
     VariantFailedError,
     VariantOutcome,
     VariantRunner,
-    reads_of,
     traced_present,
 )
 from replayer.diagnose.explain.versions.tested_functions import with_tested_functions
-from replayer.tape.noted_outside import noted_at, noted_outside
+from replayer.tape.noted_outside import noted_outside
 from replayer.tape.tape import Tape
 from replayer.timeline.verify import VerificationReport, verify_tape
 from sim.kernel.state import Snapshot
@@ -76,6 +73,7 @@ def explain_tape(
     on_stage: OnStage = lambda _: None,
     last_variants: Callable[[], Sequence[Variant]] = tuple,
     seen: str | None = None,
+    trees: Trees | None = None,
 ) -> Explanation:
     """Explain a tick of a tape: the given one, or that of a finding; by default, search the first divergent tick.
 
@@ -84,36 +82,24 @@ def explain_tape(
     world. environment, code: the other variant; by default the recorded environment, where it differs. on_stage:
     called with the tick, once it is known, and with the variants that begin to run, in a few words. last_variants:
     called if all variants give the same state, but not the recorded one; a variant of its result counts if it gives
-    the recorded state. seen: where replay verify told that the given tick differs; None if that is not known.
+    the recorded state. seen: where replay verify told that the given tick differs; None if that is not known. trees: in
+    place of environment and code, two commits, the second of which this process runs.
 
     Raises VariantFailedError if a variant cannot be run, MissingTickError if the tick or the one before is not on the
     tape, ValueError if the finding is not of this tape and tick, UnfitSimulationError and UnknownWorldError as
     make_simulation does.
     """
-    with Tape(path) as tape, VariantRunner(tape_location(path), sim) as runner:
-        now, others, notes = first_variants(tape, environment or {}, code)
+    with Tape(path) as tape, VariantRunner(tape_location(path), sim, trees) as runner:
+        now, others, notes = first_variants(tape, environment or {}, code, trees)
         runner.warm_up([now, *others])
-        case = _Case(tape, factory, runner, now, others, notes, asked=bool(environment) or code is not None)
+        case = _Case(tape, factory, runner, now, others, notes, asked=bool(environment or code or trees))
         case = attrs.evolve(case, last_variants=last_variants, on_stage=on_stage, seen=seen)
         tick = tick + tape.last_tick + 1 if tick is not None and tick < 0 else tick
         if finding is not None:
             ensure_finding_of(finding, tape, tick)
             tick = finding.tick
         explanation = _explain_first(case, progress) if tick is None else case.explain(tick, finding)
-        between = None if explanation.tick is None else between_steps(tape, explanation.tick)
-        reads, notes = reads_of(traced_present(explanation.variants)), list(explanation.notes)
-        if any(map(starts_thread, reads)) and OTHER_THREADS not in notes:
-            notes.append(OTHER_THREADS)
-        notes += left_out_notes(tape.meta, explanation.given)
-        at = noted_at(tape, explanation.tick or tape.last_tick)
-        compared = with_later_changes(compare_reads(at.note, reads, at), tape.meta.get("created"))
-        explanation = attrs.evolve(
-            explanation, changed_settings=list(map(change_text, at.changes)), knows_settings=at.is_known
-        )
-        cause = explanation.cause
-        if cause is not None and cause.kind == "line" and OTHER_THREADS in notes:
-            cause = attrs.evolve(cause, kind="unseen")  # Lines of a thread may have given the line what it reads.
-        return attrs.evolve(explanation, between=between, outside=compared, notes=notes, cause=cause)
+        return with_noted(explanation, tape, is_of_commits=trees is not None)
 
 
 def _explain_first(case: _Case, progress: Progress) -> Explanation:

@@ -41,6 +41,7 @@ from sim.kernel.state import Snapshot
 NOT_REPEATABLE = (
     "the step is non-deterministic: it gives different states in different runs, even in copies of one process"
 )
+OTHER_THREADS = "the simulation starts threads: lines that run in those are not traced"
 LINES_ONLY = "watching arrays changed the result of the step: only lines were watched"
 STACK_DEPTH = "the step gives another state when it is called from deeper in the stack, and the same from each depth"
 Result = tuple[int | None, str | None]  # The hash after a step, and the error that it raised, as it is compared.

@@ -27,6 +27,7 @@ import xxhash
 
 from recorder.ambient.c_memory import is_memory, memory_of, memory_text
 from recorder.ambient.iterators import ITERATOR_TYPES, IteratorParts, parts_of, upcoming_text
+from replayer.playback.work_tree import without_tree_name
 from sim.enum_members import member_name, without_places
 from sim.kernel.state import Snapshot, State
 
@@ -213,7 +214,7 @@ def rule_of(value: Any) -> str:
 
 def _plain_text(value: Any) -> str:
     """The text of a plain value; of an integer with more digits than Python turns into text here, its hexadecimal digits."""
-    return hex(value) if type(value) is int and value.bit_length() > BITS_MAX else repr(value)
+    return hex(value) if type(value) is int and value.bit_length() > BITS_MAX else without_tree_name(repr(value))
 
 
 def _closure_data(function: FunctionType) -> dict[str, Any]:
@@ -233,9 +234,8 @@ def _closure_data(function: FunctionType) -> dict[str, Any]:
 
 def _value_text(value: Any) -> str | None:
     """The text of a number, a time, a path and so on, which shows its whole value; None for other kinds of values."""
-    kind = type(value)
-    if kind in _BY_TEXT:
-        return str(value)
+    if (kind := type(value)) in _BY_TEXT:
+        return without_tree_name(str(value))
     if kind in _TIMES:
         zone = value.tzinfo
         zone_text = "" if zone is None else f" {zone if type(zone) is dt.timezone else type(zone).__name__}"

@@ -24,7 +24,7 @@ from recorder.factory_spec import Factory
 from replayer.desync.finding import Finding
 from replayer.desync.outside_comparison import setting_text
 from replayer.diagnose.explain.values.process_settings import recorded_settings
-from replayer.diagnose.explain.variants import Variant, VariantFailedError, VariantOutcome, VariantRunner
+from replayer.diagnose.explain.variants import Trees, Variant, VariantFailedError, VariantOutcome, VariantRunner
 from replayer.playback.cursor import Cursor, MismatchError
 from replayer.playback.make_simulation import make_simulation
 from replayer.tape.noted_outside import noted_at
@@ -43,9 +43,12 @@ Stage = tuple[list[Variant], list[int | None]]  # Variants to run side by side, 
 
 
 def first_variants(
-    tape: Tape, environment: Mapping[str, str | None], code: str | None
+    tape: Tape, environment: Mapping[str, str | None], code: str | None, trees: Trees | None = None
 ) -> tuple[Variant, list[Variant], list[str]]:
-    """The present variant, the requested or recorded one if it differs, and notes on them."""
+    """The present variant, the requested or recorded one if it differs, and notes on them.
+
+    trees: of two commits, after which the variants are named; nothing else differs then.
+    """
     recorded: dict[str, Any] = tape.meta.get("environment") or {}
     present = describe_environment()
     notes = [
@@ -57,6 +60,8 @@ def first_variants(
     if CPU_FEATURES in noted and noted[CPU_FEATURES] != here.get(CPU_FEATURES):
         text = setting_text(CPU_FEATURES, noted[CPU_FEATURES], here.get(CPU_FEATURES))
         notes.append(f"another processor, {text}: the effect of that cannot be tested")
+    if trees is not None:
+        return Variant(trees[1].commit), [Variant(trees[0].commit, code=str(trees[0].tree))], notes
     present_variant = Variant("now") if environment or code is not None else _present_variant(recorded)
     if not environment and code is None:
         return present_variant, _as_noted(tape, noted, "as recorded"), notes

@@ -34,7 +34,7 @@ from replayer.diagnose.explain.outside.first_seeds import first_seeds
 from replayer.diagnose.explain.outside.import_reads import noting_variables
 from replayer.diagnose.explain.outside.replaced_files import replace_files
 from replayer.diagnose.explain.step_trace import snapshot_from_plain, snapshot_to_plain
-from replayer.diagnose.explain.trace_step import Result, TracedStep, trace_step, trace_step_in
+from replayer.diagnose.explain.trace_step import OTHER_THREADS, Result, TracedStep, trace_step, trace_step_in
 from replayer.diagnose.explain.values.given_values import GivenValues
 from replayer.diagnose.explain.values.joined import join_names, separate_names
 from replayer.diagnose.explain.values.layouts import ORDERS, put_in_order
@@ -44,6 +44,7 @@ from replayer.diagnose.explain.values.reloaded import not_given_back
 from replayer.diagnose.explain.versions.step_with_functions import steps_with
 from replayer.playback.cursor import Cursor, MismatchError
 from replayer.playback.make_simulation import import_adapters, make_simulation
+from replayer.playback.work_tree import import_from_work_tree, is_used, use_common_name
 from replayer.tape.tape import Tape
 from replayer.timeline.interval_processes import verify_each
 from replayer.timeline.intervals import list_intervals
@@ -56,7 +57,6 @@ _imported: list[OutsideRead] = []  # The variables that the user's modules read 
 Load = Callable[[], Factory | None]  # Imports the module of the factory, unless that was done.
 
 _MODULE = "replayer.diagnose.explain.variant_process"
-OTHER_THREADS = "the simulation starts threads: lines that run in those are not traced"
 RUN_UP_S_MAX = 30.0  # The longest run of a used instance up to the tick.
 NEVER_RESTORED_S_MAX = 10.0  # Of one that runs from tick 0, if others that run from keyframes can follow.
 
@@ -81,7 +81,12 @@ def main() -> None:
         return factory
 
     try:
-        _use_code(job["code"])
+        if job.get("tree") is not None:
+            checkout, tree, folders = job["tree"]
+            import_from_work_tree(Path(checkout), Path(tree), folders)
+            use_common_name(Path(tree))
+        else:
+            _use_code(job["code"])
         if not is_apart:
             load()
             if job["what"] == "trace" and (threads.hazard() or fork_hazard()) is not None:
@@ -97,7 +102,7 @@ def _do(job: dict[str, Any], answers: int, load: Load) -> dict[str, Any]:
     with Tape(job["tape"]) as tape:
         import_adapters(tape)
         if job["code"] is not None:
-            _ensure_used(job["code"], tape, load)
+            _ensure_used(job["code"], tape, load, is_tree=job.get("tree") is not None)
         match job["what"]:
             case "verify":
                 result = _verify(tape, load(), answers)
@@ -124,11 +129,13 @@ def _use_code(code: str | None) -> None:
         sim.worlds.__path__.insert(0, str(worlds))
 
 
-def _ensure_used(code: str, tape: Tape, load: Load) -> None:
+def _ensure_used(code: str, tape: Tape, load: Load, *, is_tree: bool) -> None:
     """Raise ValueError if no module comes from the other version of the code: the present code would run instead."""
 
     def check() -> dict[str, Any]:  # In a copy: this process must make its simulations as other variants do.
         make_simulation(tape, load())
+        if is_tree:
+            return {"used": is_used(Path(code))}
         modules = list(sys.modules.items())
         return {"used": any(_is_from(Path(code), name, getattr(module, "__file__", None)) for name, module in modules)}
 

@@ -31,6 +31,8 @@ from recorder.processes.interpreter import (
 from replayer.diagnose.explain.step_trace import snapshot_from_plain, snapshot_to_plain
 from replayer.diagnose.explain.trace_step import Result, TracedStep
 from replayer.diagnose.explain.values.given_values import GivenValues
+from replayer.diagnose.explain.values.process_settings import without_folder
+from replayer.playback.work_tree import WorkTree
 from sim.kernel.state import Snapshot
 
 _MODULE = "replayer.diagnose.explain.variant_process"
@@ -163,12 +165,16 @@ def _started_text(start: int) -> str:
     return f"an instance that was restored at tick {start:,} and ran from there"
 
 
+Trees = tuple[WorkTree, WorkTree]  # Of the other version of the code, and of the present one.
+
+
 class VariantRunner:
     """Runs variants of one tape; a context manager that ends its processes."""
 
-    def __init__(self, tape: Location, sim: str | None) -> None:
-        """sim: module:factory, or None for a registered world."""
+    def __init__(self, tape: Location, sim: str | None, trees: Trees | None = None) -> None:
+        """sim: module:factory, or None for a registered world. trees: in which the processes run; None for none."""
         self._tape = tape
+        self._trees = trees
         self._sim = sim
         self._folder = tempfile.TemporaryDirectory(prefix="explain-")
         self._waiting: dict[Variant, PythonProcess] = {}
@@ -202,6 +208,8 @@ class VariantRunner:
             imported = tuple(map(OutsideRead.from_plain, result["imported"]))
             for start, outcome in result["steps"]:
                 step = TracedStep.from_plain(outcome["step"]) if "step" in outcome else None
+                if step is not None and (tree := self._tree(variant)) is not None:
+                    without_folder(step.trace.settings, tree.tree)
                 label = variant.label if start is None else _started_text(start)
                 evolved = attrs.evolve(variant, label=label, start=start)
                 given = (outcome["result"][0], outcome["result"][1]) if "result" in outcome else None
@@ -259,6 +267,8 @@ class VariantRunner:
             "sim": self._sim,
             "code": variant.code,
         }
+        if (tree := self._tree(variant)) is not None:
+            job["tree"] = [str(tree.checkout), str(tree.tree), list(tree.folders)]
         job["settings"], job["joined"] = dict(variant.settings), [list(pair) for pair in variant.joined]
         job["separated"] = [list(pair) for pair in variant.separated]
         job["taken"] = [[list(one) for one in group] for group in variant.taken]
@@ -288,15 +298,24 @@ class VariantRunner:
         return [self._result(variant, path, process, progress) for variant, path, process in running]
 
     def _start(self, variant: Variant) -> PythonProcess:
+        tree = self._tree(variant)
         environment = {
-            **with_module_path(),
+            **(with_module_path() if tree is None else {"PYTHONPATH": tree.module_path}),
             "PYTHONHASHSEED": os.environ.get("PYTHONHASHSEED", "0"),
             **variant.environment,
         }
         with self._stderr_path(len(self._started)).open("wb") as stderr:
-            process = start_python(module_program(_MODULE), environment=environment, stderr=stderr.fileno())
+            process = start_python(
+                module_program(_MODULE),
+                environment=environment,
+                stderr=stderr.fileno(),
+                folder=tree.folder if tree is not None else None,
+            )
         self._started.append(process)
         return process
+
+    def _tree(self, variant: Variant) -> WorkTree | None:
+        return self._trees[variant.code is None] if self._trees is not None else None
 
     def _stderr_path(self, number: int) -> Path:
         """The file that a process writes its stderr to."""

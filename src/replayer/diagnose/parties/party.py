@@ -4,32 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import attrs
 
 from recorder.location.tape_location import Location
-
-
-@attrs.frozen
-class WorkTree:
-    """A commit of the user's repository, checked out in a folder of its own.
-
-    Attributes:
-        commit: its short id.
-        checkout, tree: the user's checkout and the work tree.
-        folder: the current folder of the process.
-        folders: put in front of its module path.
-        module_path: its PYTHONPATH.
-    """
-
-    commit: str
-    checkout: Path
-    tree: Path
-    folder: Path
-    folders: tuple[str, ...]
-    module_path: str
+from replayer.playback.work_tree import WorkTree
 
 
 @attrs.frozen

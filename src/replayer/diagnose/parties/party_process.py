@@ -26,7 +26,6 @@ from recorder.processes.fork_call import in_a_copy
 from recorder.processes.fork_hazard import NewThreads
 from recorder.processes.interpreter import answer_alone_on_stdout, begin_as_python
 from recorder.text import shown_path
-from replayer.diagnose.bisect.imports import OUR_PACKAGES, import_from_work_tree
 from replayer.diagnose.explain.step_trace import snapshot_from_plain, snapshot_to_plain
 from replayer.diagnose.explain.trace_step import trace_step
 from replayer.diagnose.parties.constructor import ConstructorWatch, replace_arguments
@@ -35,6 +34,7 @@ from replayer.diagnose.parties.given_modules import origin_of, use_modules
 from replayer.diagnose.parties.party import Made
 from replayer.playback.cursor import Cursor, MismatchError
 from replayer.playback.make_simulation import import_adapters, make_simulation
+from replayer.playback.work_tree import OUR_PACKAGES, import_from_work_tree
 from replayer.tape.tape import Tape
 from sim.kernel.registry import ConfigError, UnknownWorldError, find_world
 from sim.kernel.simulation import Simulation, subject_of

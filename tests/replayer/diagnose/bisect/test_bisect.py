@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -37,23 +36,6 @@ def record(history: History, tape: Path, module: str = "flock.py") -> Path:
         for _ in range(40):
             recorder.step(2)
     return tape
-
-
-@pytest.fixture
-def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of temporary folders: it must be empty after each command."""
-    folder = tmp_path / "temporary"
-    folder.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(folder))
-    return folder
-
-
-@pytest.fixture
-def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> History:
-    """An empty repository, in which the commands are called."""
-    made = History(tmp_path / "game")
-    monkeypatch.chdir(made.folder)
-    return made
 
 
 def twelve_commits(history: History) -> dict[str, str]:
@@ -92,6 +74,7 @@ def test_the_first_bad_commit_is_named_with_its_tick_and_values(
     assert lines[4] == f"../run.tape under {ids['wrong'][:10]}: desync at tick 17"
     assert "fields that differ at tick 17: x" in lines[5]
     assert any("[3] recorded 40, replayed 45" in line for line in lines)
+    assert lines[lines.index("  flock.py:12 in Flock.step") + 1] == '      if self.state["tick"] == 17:'
     assert lines[-1] == f"next: git show {ids['wrong'][:10]}"
     progress = printed.err.splitlines()
     assert progress[0] == f"{ids['first'][:10]} 2026-01-01 Birds: verifies"
@@ -120,6 +103,11 @@ def test_as_json_it_has_the_same_facts(capsys: pytest.CaptureFixture[str], histo
         }
     ]
     assert (facts["first_bad"], facts["fields"]) == (17, ["x"])
+    assert (facts["compared_with"], facts["not_explained"]) == (ids["side"], None)
+    explanation = facts["explanation"]
+    assert (explanation["tick"], explanation["cause"]["file"], explanation["cause"]["line"]) == (17, "flock.py", 12)
+    assert [one["label"] for one in explanation["sides"]] == [ids["wrong"][:10], ids["side"][:10]]
+    assert [one["code"] for one in explanation["sides"]] == [None, ids["side"][:10]]
     assert [one["verdict"] for one in facts["tried"]][:2] == ["good", "bad"]
     assert list(temporary.iterdir()) == []
 
@@ -144,6 +132,8 @@ def test_commits_that_cannot_be_run_are_skipped_and_named(
     assert "RuntimeError: not finished" in named[1][2]
     assert named[2][2] == ""
     assert "tried: 5 commits, 2 of them skipped" in lines
+    assert f"  not explained: the commits before {bad[:10]} could not be tried" in lines
+    assert any("[3] recorded" in line for line in lines)  # What is known without it stays.
     assert list(temporary.iterdir()) == []
 
 
@@ -232,6 +222,8 @@ def test_from_a_folder_of_the_checkout_the_same_folder_of_the_commit_is_used(
     assert lines[3] == "  files:       game/units.py"
     assert "desync at tick 7" in lines[4]
     assert any("units[0].hp: recorded 90, replayed 89" in line for line in lines), lines
+    assert "  units[0].hp: A 93, B 92" in lines
+    assert "  game/units.py:12 in Game.advance (B)" in lines  # As git names it, from whichever folder.
 
 
 @pytest.mark.seldom(0.4)
@@ -252,7 +244,7 @@ def test_a_simulation_that_is_imported_from_elsewhere_is_refused(
     monkeypatch.setenv("PYTHONPATH", f"{installed}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
     assert run(replayer.commands.main.main, line) == 2
     assert_one_line(capsys.readouterr(), f"flock:Flock is imported from {installed / 'flock.py'}; name the folder")
-    assert run(replayer.commands.main.main, f"{line} --path src") == 1
+    assert run(replayer.commands.main.main, f"{line} --path src --no-explain") == 1
 
 
 @pytest.mark.seldom(0.4)

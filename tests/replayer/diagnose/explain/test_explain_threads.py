@@ -13,7 +13,7 @@ import pytest
 
 import replayer.commands.main
 from recorder import Recorder
-from replayer.diagnose.explain.variant_process import OTHER_THREADS
+from replayer.diagnose.explain.trace_step import OTHER_THREADS
 
 from oracle.command_lines import run
 

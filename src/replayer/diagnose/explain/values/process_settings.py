@@ -252,6 +252,13 @@ def process_settings() -> Settings:
     return {name: read() for name, (read, _) in _ALL.items()}
 
 
+def without_folder(settings: dict[str, Any], folder: Path) -> None:
+    """Name the working directory by its place inside of a folder, which stands where another one stood."""
+    place = settings.get(_WORKING_DIRECTORY)
+    if isinstance(place, str) and Path(place).is_relative_to(folder):
+        settings[_WORKING_DIRECTORY] = str(Path(place).relative_to(folder))
+
+
 def set_process_settings(settings: Mapping[str, Any]) -> None:
     """Set some of them in this process. Raises ValueError for a value that is not possible here."""
     for name, value in settings.items():

@@ -1,4 +1,4 @@
-"""In a process that tries one commit: import the modules of its work tree in place of those of the user's checkout."""
+"""A work tree of a commit, and in its process: imports of its modules in place of those of the user's checkout."""
 
 from __future__ import annotations
 
@@ -10,8 +10,58 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import attrs
+
 OUR_PACKAGES = frozenset({"sim", "recorder", "replayer", "simulation_flight_recorder"})
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
+_common_names: dict[str, str] = {}  # Of the work tree of this process, if it has one.
+
+
+@attrs.frozen
+class WorkTree:
+    """A commit of the user's repository, checked out in a folder of its own.
+
+    Attributes:
+        commit: its short id.
+        checkout, tree: the user's checkout and the work tree, both resolved.
+        folder: the current folder of a process of it.
+        folders: put in front of its module path.
+        module_path: its PYTHONPATH.
+    """
+
+    commit: str
+    checkout: Path
+    tree: Path
+    folder: Path
+    folders: tuple[str, ...]
+    module_path: str
+
+    def to_plain(self) -> list[Any]:
+        """Encode as lists and strings."""
+        return [self.commit, *map(str, (self.checkout, self.tree, self.folder)), list(self.folders), self.module_path]
+
+    @staticmethod
+    def from_plain(plain: Sequence[Any]) -> WorkTree:
+        """Decode the plain data of to_plain."""
+        commit, checkout, tree, folder, folders, module_path = plain
+        return WorkTree(commit, Path(checkout), Path(tree), Path(folder), tuple(folders), module_path)
+
+
+def common_name(tree: Path) -> str:
+    """The name that stands for those of two work trees, which lie in one folder and are named after it and their commits."""
+    return tree.parent.name
+
+
+def use_common_name(tree: Path) -> None:
+    """Let without_tree_name() know the work tree of this process."""
+    _common_names[tree.name] = common_name(tree)
+
+
+def without_tree_name(text: str) -> str:
+    """The text of a value with the common name: a value that holds the path of its tree is no difference of two commits."""
+    for name, common in _common_names.items():
+        text = text.replace(name, common)
+    return text
 
 
 def moved_path(path: str, checkout: Path, tree: Path) -> str:
@@ -45,7 +95,7 @@ def import_from_work_tree(checkout: Path, tree: Path, folders: Sequence[str]) ->
     module that only the checkout has cannot be imported: the commit does not contain it. The folder of this library
     stays even if it lies in the checkout.
     """
-    own = Path(__file__).resolve().parents[3]
+    own = Path(__file__).resolve().parents[2]
     kept = [entry if Path(entry).resolve() == own else moved_path(entry, checkout, tree) for entry in sys.path if entry]
     sys.path[:] = list(dict.fromkeys([*folders, *kept]))
     sys.path_importer_cache.clear()
