@@ -520,7 +520,7 @@ def test_an_environment_variable_that_no_tape_notes_is_tried(capsys: pytest.Capt
         else:
             assert found is None
         assert facts["unnoted"].startswith("the environment variable STYLE (read at game.py:")
-        assert facts["unnoted"].endswith("of which neither tape tells a value")
+        assert facts["unnoted"].endswith("of which one tape tells nothing")
         Path("b.tape").unlink()
 
 

@@ -47,7 +47,7 @@ class Case:
 
 
 ADDRESSES = r".*hash by their memory addresses"
-ENTROPY = r"random\.getrandbits \(entropy\): read .* at seeding\.py:\d+"
+ENTROPY = r"a seed from the system \(entropy\): read .* at seeding\.py:\d+"
 CASES = {
     "crafter_world": Case(
         rf"Env\._world\._chunks\[\(\d+, \d+, \d+, \d+\)\] \(order of the set\){ADDRESSES}",
@@ -69,7 +69,7 @@ CASES = {
         r"world\..*place",
     ),
     "highway_like": Case(
-        r"random\.getrandbits \(entropy\): read .* at highway_like\.py:\d+",
+        r"a seed from the system \(entropy\): read .* at highway_like\.py:\d+",
         r"highway_like\.py", r"self\.generator = .*", r"space\.generator",
     ),
 }  # fmt: skip
