@@ -20,6 +20,8 @@ NOT_KNOWN = "the cause is not known"
 _REFUTED = "what could be put into B of that"
 _NO_EFFECT = "the function as A has it, put into B alone, has no effect"
 _NO_EFFECT_OF_VALUE = "the value as A has it, put into B alone, has no effect"
+_NOT_TESTED = "whether the edit of this line makes the difference was not tested"
+_NONE_SHOWN = "none of the functions and values of A that could be put into B gives the state of A"
 LOAD = "load() does not give back what save() saved"
 
 
@@ -133,6 +135,8 @@ def refuted_text(explanation: Explanation) -> str | None:
     if explanation.is_unproved:
         cause = explanation.cause
         return _NO_EFFECT if cause is None or cause.read_at is None else _NO_EFFECT_OF_VALUE
+    if explanation.is_unshown:
+        return _NOT_TESTED if explanation.functions is None else _NONE_SHOWN
     if not explanation.is_refuted or explanation.given is None:
         return ""
     return (

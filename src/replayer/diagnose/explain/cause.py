@@ -103,6 +103,7 @@ class Cause:
         is_of_branches: True if the value differs only after the branches that the two take after a line that reads what
             differs, and is not one of the line.
         is_of_load: True if the line of a "split", "joined" or "shared" is one of load(); else the two diverge there.
+        is_shown: True if B gives the state of A with the value that an "edited" line gives.
         memory: of an "operation" whose inputs differ in what fresh memory holds: IDLE if that was tested and has no effect, OPEN
             if not; empty if its inputs are the same.
         asked: of an "is": what is one object in one of the two alone, in words.
@@ -125,6 +126,7 @@ class Cause:
     is_of_branches: bool = False
     is_of_load: bool = False
     may_call: frozenset[str] = frozenset()
+    is_shown: bool = False
     memory: str = ""
     asked: str = ""
 

@@ -233,7 +233,7 @@ def _trace_one(tape: Tape, load: Load, job: dict[str, Any], start: int | None) -
     if job["taken"]:
         here = partial(_with_simulation, cursor.simulation)
         made_with = partial(_with_new_simulation, tape, load, job, start)
-        return {"each": steps_with(job["taken"], here, made_with, tape.frame(job["tick"]).inputs)}
+        return {"each": steps_with(job["taken"], here, made_with, tape.frame(job["tick"]).inputs, job["known"])}
     before = snapshot_from_plain(job["before"])
     step = trace_step(cursor.simulation, tape.frame(job["tick"]).inputs, _known(job))
     if not step.is_traced:
@@ -287,7 +287,7 @@ def _trace_apart(tape: Tape, load: Load, job: dict[str, Any], start: int | None)
     try:
         if job["taken"]:
             made_with = partial(_with_new_simulation, tape, load, job, start)
-            return {"each": steps_with(job["taken"], run, made_with, tape.frame(job["tick"]).inputs)}
+            return {"each": steps_with(job["taken"], run, made_with, tape.frame(job["tick"]).inputs, job["known"])}
         step = trace_step_in(run, tape.frame(job["tick"]).inputs, _known(job))
         step = attrs.evolve(step, first_seeds=first_seeds(step, run, tape.frame(job["tick"]).inputs))
     except _NotReachedError as error:

@@ -186,6 +186,13 @@ class Explanation:
         return self.functions is not None and not self.functions.names and not self.functions.has_effect
 
     @property
+    def is_unshown(self) -> bool:
+        """True if two versions of the code differ in the line, and no test showed that this makes the difference."""
+        if self.cause is None or self.cause.kind != "edited" or self.cause.is_shown:
+            return False
+        return self.functions is None or not self.functions.names
+
+    @property
     def agrees(self) -> bool:
         """True if every variant that ran gives the recorded state, and one did."""
         return self.tick is None or (self.pair is None and bool(self.ran) and all(map(self.is_recorded, self.ran)))

@@ -35,12 +35,15 @@ Group = Sequence[Sequence[str]]  # See taken_functions.take_functions.
 RunMadeWith = Callable[[Callable[[], bool], Callable[[Simulation], dict[str, Any]]], dict[str, Any]]
 
 
-def steps_with(groups: Sequence[Group], run: Run, made_with: RunMadeWith, inputs: Any) -> list[dict[str, Any]]:
+def steps_with(
+    groups: Sequence[Group], run: Run, made_with: RunMadeWith, inputs: Any, known: Sequence[Any] = ()
+) -> list[dict[str, Any]]:
     """The result of the step as it is, and with each group of functions: its "result", or why it "gave_up"; with NOT_RUN both.
 
     "brought": the names that the functions use and the version as it is lacks; they were taken, too.
 
-    run: as in trace_step.py. made_with: as run, with a simulation that is made after a change. Raises RuntimeError if a copy of
+    known: results of other variants: where the step gives none of them with a value, it is run with a simulation that is made and
+    loaded with it, too. run: as in trace_step.py. made_with: as run, with a simulation that is made after a change. Raises RuntimeError if a copy of
     the process died in the step as it is.
     """
     begin_s = time.monotonic()
@@ -57,11 +60,15 @@ def steps_with(groups: Sequence[Group], run: Run, made_with: RunMadeWith, inputs
             results.append({"gave_up": NOT_ENDED if done is None else NOT_TAKEN})
             continue
         results.append({"result": done["result"], "brought": done["brought"]})
-        is_one = len(group) == 1 or is_value(group[0])  # And what is made of the value.
+        step = partial(_step_made_with, made_with=made_with, inputs=inputs, patience_s=patience_s)
+        is_of_value = is_value(group[0])
+        is_one = len(group) == 1 or is_of_value  # And what is made of the value.
         if is_one and done["result"] == own["result"]:
-            results[-1] |= _made_with(
-                group, partial(_step_made_with, made_with=made_with, inputs=inputs, patience_s=patience_s), own
-            )
+            results[-1] |= _made_with(group, step, own)
+        elif is_of_value and done["result"] not in known:
+            # Such as names of columns: load() read them before the step, and save() reads them after it.
+            made = _made_with(group, step, own)
+            results[-1] |= made if made.get("result") in known else {}
     return results
 
 

@@ -66,6 +66,7 @@ def with_tested_functions(explained: Explanation, run: Run) -> Explanation:
         if (value := _value_at(steps, defined)) is None or not test.decides(value):
             return attrs.evolve(explained, functions=functions)
         read = attrs.evolve(cause, place=defined[0], other_place=defined[1], read_at=cause.place, defined_at=None)
+        read = attrs.evolve(read, is_shown=True)
         return attrs.evolve(explained, cause=read, functions=attrs.evolve(functions, has_effect=True))
     if not found.needed:
         return attrs.evolve(explained, functions=functions, cause=_without_effect(found, cause))
