@@ -87,6 +87,12 @@ def _is_of_objects(node: ast.Compare) -> bool:
 def _version_text(cause: Cause) -> str:
     """Of a line or a function that two versions of the code have in other forms, or of which one has none."""
     what = "function" if cause.kind == "function" else "line"
+    if (
+        cause.kind == "function"
+        and cause.other_place is not None
+        and cause.other_place.function != cause.place.function
+    ):
+        return "only one version of the code has a function of its own for this class, and the other one inherits it"
     if cause.other_place is not None:
         return f"the two versions of the code differ in this {what}"
     return f"only one version of the code has this {what}{' at this place' if what == 'line' else ''}"

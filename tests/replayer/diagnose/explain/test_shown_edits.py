@@ -91,3 +91,67 @@ def test_an_edited_line_that_no_test_shows_to_decide_is_the_first_difference(
         "the cause is not known: none of the functions and values of A that could be put into B gives the state of A"
     )
     assert "cause: " not in printed.replace(line, "")
+
+
+BOATS = """
+class Boat:
+    def __init__(self):
+        self.water = 0
+
+    def leak(self, rain):
+        '''Rain, up to the rim.'''
+        room = 90 - self.water
+        self.water += min(rain, room)
+        rain = 0
+        return max(self.water, rain)
+
+
+class Raft(Boat):
+    pass
+
+
+class Canoe(Boat):
+    {leak}
+
+
+class Fleet:
+    def __init__(self):
+        self.boats, self.wet = [Raft(), Canoe(), Raft(), Canoe()], 0
+
+    def step(self, inputs):
+        for boat in self.boats:
+            self.wet += boat.leak(9)
+
+    def save(self):
+        return repr([self.wet, *(boat.water for boat in self.boats)]).encode()
+
+    def load(self, saved):
+        self.wet, *waters = eval(saved)
+        for boat, water in zip(self.boats, waters):
+            boat.water = water
+"""
+LEAK = """def leak(self, drops):
+        room = 20 - self.water
+        self.water += min(drops, room)
+        drops = 0
+        return max(self.water, drops)
+"""
+
+
+@pytest.mark.parametrize("has_old", [True, False], ids=["the method was merged", "the method was added"])
+def test_a_method_of_one_version_is_compared_with_the_one_that_the_other_inherits(
+    capsys: pytest.CaptureFixture[str],
+    has_old: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    """Lines that both have at other places are no cause, and values of two moments belong to none."""
+    texts = [BOATS.format(leak=leak) for leak in ((LEAK, "pass") if has_old else ("pass", LEAK))]
+    found, printed = explained(capsys, "Fleet", *texts)
+    cause, lines = found["cause"], ["room = 20 - self.water", "room = 90 - self.water"]
+    assert [cause["text"], cause["other"]["text"]] == (lines if has_old else lines[::-1])
+    assert {cause["function"], cause["other"]["function"]} == {"Canoe.leak", "Boat.leak"}
+    assert (cause["kind"], cause["value"], cause["outside"], cause["way"]) == ("function", None, [], [])
+    assert "and the other one inherits it" in printed
+    assert (
+        f"tested: {'with Canoe.leak of A' if has_old else 'without Canoe.leak'} alone, B gives the state of A"
+        in printed
+    )

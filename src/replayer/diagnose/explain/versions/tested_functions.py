@@ -31,6 +31,7 @@ from replayer.diagnose.explain.values.given_values import GivenFunctions
 from replayer.diagnose.explain.variants import Variant, VariantOutcome
 from replayer.diagnose.explain.versions.changed_part import ChangedPart
 from replayer.diagnose.explain.versions.edited_values import edited_values
+from replayer.diagnose.explain.versions.in_its_place import in_its_place
 from replayer.diagnose.explain.versions.step_with_functions import NOT_TAKEN, OUT_OF_TIME, TIME_S
 
 TESTED_MAX = 50  # Functions, with each of which the step runs.
@@ -70,7 +71,7 @@ def with_tested_functions(explained: Explanation, run: Run) -> Explanation:
         return attrs.evolve(explained, cause=read, functions=attrs.evolve(functions, has_effect=True))
     if not found.needed:
         return attrs.evolve(explained, functions=functions, cause=_without_effect(found, cause))
-    return attrs.evolve(explained, functions=functions, cause=_named(found.needed, cause))
+    return attrs.evolve(explained, functions=functions, cause=_named(found.needed, cause, steps))
 
 
 def _without_effect(found: _Found, cause: Cause | None) -> Cause | None:
@@ -80,13 +81,17 @@ def _without_effect(found: _Found, cause: Cause | None) -> Cause | None:
     return _at(found.own, "function", [])
 
 
-def _named(needed: Sequence[ChangedPart], cause: Cause | None) -> Cause:
+def _named(needed: Sequence[ChangedPart], cause: Cause | None, steps: Sequence[TracedStep]) -> Cause:
     """The cause that tests showed: the line that was found before, if it is of what B needs of A."""
     told = needed[0]
     if told.read is not None:
         named = _at(told, "edited" if told.is_value else "function", [told.read.value])
         is_found = cause is not None and cause.read_at is not None and cause.place == named.place
         return cause if cause is not None and is_found else attrs.evolve(named, read_at=told.read.line)
+    inherited = in_its_place(told, steps)
+    if inherited is not None and (cause is None or not inherited.are_heads or inherited.have_both(cause.place.text)):
+        # A line that was found by itself has its counterpart elsewhere: the values are of two moments.
+        return Cause("function", *inherited.places, None, (), None, [], [])
     is_in_one = cause is not None and _is_in(cause, needed)
     outside = cause.outside if cause is not None and is_in_one else []
     # Of an edited line that reads what differed before, such as a default, which of the two does it was not tested.
