@@ -130,7 +130,7 @@ def _end_of(explanation: Explanation, side: int) -> str:
 
 def refuted_text(explanation: Explanation) -> str | None:
     """What the test of the hidden state that a line reads left open; empty if nothing, None if it could not be tested."""
-    if explanation.is_untested or explanation.is_of_memory:
+    if explanation.is_untested or explanation.is_of_memory or explanation.is_of_lost:
         return None
     if explanation.is_unproved:
         cause = explanation.cause

@@ -42,7 +42,8 @@ def cause_text(cause: Cause) -> str:
         case "edited" | "function":
             return _version_text(cause)
         case "load":
-            return LOAD if cause.read_at is not None else f"{LOAD}; this line reads it"
+            is_told = cause.read_at is not None or cause.is_of_load
+            return LOAD if is_told else f"{LOAD}; this line reads it"
         case "outside" if cause.loaded_at is not None:
             return "this line reads state that a save and a load do not bring back"
         case "outside":

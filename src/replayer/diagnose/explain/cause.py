@@ -78,6 +78,7 @@ class Cause:
             have different code or environments, which may give it different values), "branch" (the two took different branches
             after it), "identity" (it changes an object that two names lead to in one of the two alone), "order" (it iterates
             over a set with the same members in another order), "load" (load() did not give back what the step reads),
+            or the line is the head of load(), if which line reads that is not known (is_of_load),
             "inexact" (save() returned the same for two values that the step reads; the line is the one of save() that reads them),
             "alone" (only one of the two runs this line, before any that both run), "depth" (it is in a try that catches a RecursionError, and where that arises depends on how deep the stack is),
             "split" (load() made two objects of one there; where they are joined again, the step gives the same state),
@@ -102,7 +103,8 @@ class Cause:
         defined_at: of an "edited" line that reads what differed before the step: the edited lines that give that its value.
         is_of_branches: True if the value differs only after the branches that the two take after a line that reads what
             differs, and is not one of the line.
-        is_of_load: True if the line of a "split", "joined" or "shared" is one of load(); else the two diverge there.
+        is_of_load: True if the line of a "split", "joined" or "shared" is one of load(); else the two diverge there. Of a "load",
+            see there.
         is_shown: True if B gives the state of A with the value that an "edited" line gives.
         memory: of an "operation" whose inputs differ in what fresh memory holds: IDLE if that was tested and has no effect, OPEN
             if not; empty if its inputs are the same.

@@ -155,3 +155,40 @@ def test_a_method_of_one_version_is_compared_with_the_one_that_the_other_inherit
         f"tested: {'with Canoe.leak of A' if has_old else 'without Canoe.leak'} alone, B gives the state of A"
         in printed
     )
+
+
+LAMPS = """
+import numpy as np
+
+
+class Lamps:
+    def __init__(self):
+        self.oil, self.{name} = np.full(4, 60), np.full(4, 2)
+
+    def step(self, inputs):
+        self.{name} += 1
+        for lamp in np.flatnonzero(self.{name} > 2):
+            self.oil[lamp] -= 5
+
+    def save(self):
+        return {{"oil": self.oil, "lit": self.{name}}}
+
+    def load(self, saved):
+        self.oil = np.array(saved["oil"])
+        self.{name} = np.array(saved{key})
+"""
+
+
+def test_what_load_loses_comes_before_an_edited_line_that_was_not_shown_to_decide(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """An array has another name in B, and so has the field that load() reads; save() gives it the old one."""
+    old = LAMPS.format(name="lit", key='["lit"]')
+    new = LAMPS.format(name="lit_for", key='.get("lit_for", np.zeros(4, np.int64))')
+    found, printed = explained(capsys, "Lamps", old, new)
+    [lost] = found["not_given_back"]
+    assert lost["held_in"] == ["Lamps.lit_for"]
+    assert (found["cause"]["kind"], found["cause"]["function"]) == ("load", "Lamps.load")
+    assert found["cause"]["text"].startswith("self.lit_for = np.array(saved.get(")
+    assert "first difference: load() does not give back what save() saved\n" in printed
+    assert "the two versions of the code differ in this line" not in printed

@@ -186,6 +186,11 @@ class Explanation:
         return self.functions is not None and not self.functions.names and not self.functions.has_effect
 
     @property
+    def is_of_lost(self) -> bool:
+        """True if load() was seen not to give back fields, and that they make the difference was not."""
+        return self.cause is not None and self.cause.kind == "load" and self.cause.is_of_load
+
+    @property
     def is_unshown(self) -> bool:
         """True if two versions of the code differ in the line, and no test showed that this makes the difference."""
         if self.cause is None or self.cause.kind != "edited" or self.cause.is_shown:

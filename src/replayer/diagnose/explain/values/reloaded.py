@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import attrs
+import numpy as np
 
 from recorder.ambient.leaf_text import name_of
 from recorder.ambient.object_walk import take_instance
@@ -29,6 +30,7 @@ _CHANGED: dict[type, Callable[[Any], Any]] = {
     int: lambda value: value + 1,
     float: lambda value: value + 1.0,
     str: lambda value: value + "_",
+    np.ndarray: lambda value: ~value if value.dtype == np.bool_ else value + 1,
 }
 
 
@@ -102,11 +104,11 @@ def _holders(simulation: ArenaOfSaved, again: State, lost: list[NotGivenBack]) -
         if type(value) in _CHANGED and not isinstance(holder, type)
     ]
     for path, holder, name, value in attributes[:_CHANGES_MAX]:
-        set_child(holder, ("attribute", name), _CHANGED[type(value)](value))
         try:
+            set_child(holder, ("attribute", name), _CHANGED[type(value)](value))
             state = ArenaOfSaved(simulation.inner).state
             changed = [lost_name for lost_name in held if _saved_value(lost_name, state) != before[lost_name]]
-        except Exception:  # noqa: BLE001 - of the user's save(), with a value that it may not bear
+        except Exception:  # noqa: BLE001 - of the user's save(), with a value that it may not bear, or of an array of no numbers
             changed = []
         finally:
             set_child(holder, ("attribute", name), value)

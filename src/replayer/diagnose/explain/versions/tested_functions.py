@@ -32,6 +32,7 @@ from replayer.diagnose.explain.variants import Variant, VariantOutcome
 from replayer.diagnose.explain.versions.changed_part import ChangedPart
 from replayer.diagnose.explain.versions.edited_values import edited_values
 from replayer.diagnose.explain.versions.in_its_place import in_its_place
+from replayer.diagnose.explain.versions.lost_first import with_lost_first
 from replayer.diagnose.explain.versions.step_with_functions import NOT_TAKEN, OUT_OF_TIME, TIME_S
 
 TESTED_MAX = 50  # Functions, with each of which the step runs.
@@ -44,8 +45,13 @@ Run = Callable[[Sequence[Variant], Sequence[int | None]], list[VariantOutcome]]
 def with_tested_functions(explained: Explanation, run: Run) -> Explanation:
     """The explanation of two versions of the code with the functions that make the difference, as far as tests show them.
 
-    A line in another function is not the cause then. run: runs variants.
+    A line in another function is not the cause then. What load() loses comes before a line of which nothing is shown. run: runs
+    variants.
     """
+    return with_lost_first(_with_functions(explained, run))
+
+
+def _with_functions(explained: Explanation, run: Run) -> Explanation:
     pair, cause = explained.pair, explained.cause
     if pair is None or (cause is not None and cause.kind not in _TESTED):
         return explained
