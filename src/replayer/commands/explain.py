@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
+from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, TypeGuard
 
@@ -39,7 +40,7 @@ from replayer.diagnose.explain.values.process_settings import DifferingSetting
 from replayer.diagnose.explain.variants import VariantOutcome
 from replayer.diagnose.investigation.investigate import investigate
 from replayer.report.before_step import NOT_KNOWN, before_step_lines, refuted_text
-from replayer.report.cause_text import after_it, at_this_line, cause_text, where_from
+from replayer.report.cause_text import after_it, at_this_line, cause_text, name_with_folder, where_from
 from replayer.report.outside_lines import (
     dependence_lines,
     outside_cause_line,
@@ -55,6 +56,7 @@ from replayer.status import STATUS_CODES
 from replayer.value_text import plain_text
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_NAME_OF_LINE = attrgetter("name")
 _WRITERS_SHOWN = 12
 _FIELDS_SHOWN = 6
 _ELEMENTS_SHOWN = 4
@@ -173,13 +175,17 @@ def explanation_lines(path: Location | str, explanation: Explanation) -> list[st
     if explanation.pair is not None:
         lines = [f"{path}: tick {tick} differs between two variants", *_field_lines(explanation), ""]
         proved = [one for one in explanation.settings if one.proved]
+        names = name_with_folder if len({one.variant.code for one in explanation.pair}) > 1 else _NAME_OF_LINE
         outside = outside_cause_line(explanation)
         if outside is not None and explanation.cause is not None:
-            lines += [f"{outside}; {at_this_line(explanation.cause)}", *_cause_lines(explanation.cause)[1:]]
+            lines += [
+                f"{outside}; {at_this_line(explanation.cause)}",
+                *_cause_lines(explanation.cause, names=names)[1:],
+            ]
         elif outside is not None:
             lines.append(outside)
         elif explanation.cause is not None:
-            lines += _cause_lines(explanation.cause, proved, refuted=refuted_text(explanation))
+            lines += _cause_lines(explanation.cause, proved, refuted=refuted_text(explanation), names=names)
         elif proved:
             lines.append(f"cause: {proved[0].sentence}")
         else:
@@ -248,7 +254,14 @@ def _field_lines(explanation: Explanation) -> list[str]:
     return [*lines, *(f"  {more}" for more in _more_fields(len(fields))), *_phase_lines(explanation)]
 
 
-def _cause_lines(cause: Cause, proved: Sequence[DifferingSetting] = (), *, refuted: str | None = "") -> list[str]:
+def _cause_lines(
+    cause: Cause,
+    proved: Sequence[DifferingSetting] = (),
+    *,
+    refuted: str | None = "",
+    names: Callable[[SourceLocation], str] = _NAME_OF_LINE,
+) -> list[str]:
+    """names: of the lines of the path into the state."""
     is_setting = proved and cause.kind in _NOT_THEMSELVES
     text = f"{proved[0].sentence}; {at_this_line(cause)}" if is_setting else cause_text(cause)
     is_known = refuted == "" and (cause.kind != "unseen" or is_setting)
@@ -275,7 +288,7 @@ def _cause_lines(cause: Cause, proved: Sequence[DifferingSetting] = (), *, refut
         lines += ["  B has it from load():", *_place_lines(cause.loaded_at, None)]
     if len(cause.way) > 1:
         lines.append("  path into the state:")
-        lines += [f"    {place.name:<20} {changed:<20} {place.text}".rstrip() for place, changed in cause.way]
+        lines += [f"    {names(place):<20} {changed:<20} {place.text}".rstrip() for place, changed in cause.way]
     return lines
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from replayer.diagnose.explain.cause import Cause
+from recorder.text import shown_path
+from replayer.diagnose.explain.cause import Cause, SourceLocation
 from replayer.report.before_step import LOAD
 
 _ALONE = {type(None), bool, type(...)}  # Kinds of which each value is one object.
@@ -104,6 +105,11 @@ def at_this_line(cause: Cause) -> str:
     return (
         "the first value seen to differ is of this line" if cause.kind == "unseen" else "the two diverge at this line"
     )
+
+
+def name_with_folder(place: SourceLocation) -> str:
+    """The name of a line where two versions of the code have files of one name."""
+    return f"{shown_path(place.path)}:{place.line}"
 
 
 def after_it(cause: Cause) -> str:

@@ -192,3 +192,27 @@ def test_what_load_loses_comes_before_an_edited_line_that_was_not_shown_to_decid
     assert found["cause"]["text"].startswith("self.lit_for = np.array(saved.get(")
     assert "first difference: load() does not give back what save() saved\n" in printed
     assert "the two versions of the code differ in this line" not in printed
+
+
+OVEN = """
+class Oven:
+    def __init__(self):
+        self.heat = 1
+
+    def step(self, inputs):
+        gain = self.heat * {}
+        self.heat += gain
+
+    def save(self):
+        return str(self.heat).encode()
+
+    def load(self, saved):
+        self.heat = int(saved)
+"""
+
+
+def test_the_path_into_the_state_tells_the_version_of_its_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    """Both versions have files of one name, and other lines at one number."""
+    _, printed = explained(capsys, "Oven", OVEN.format(2), f"# One line more.\n{OVEN.format(3)}")
+    _, _, way = printed.partition("  path into the state:\n")
+    assert way.splitlines()[0].split() == ["old/shown_oven.py:7", "gain", "gain", "=", "self.heat", "*", "2"]
