@@ -73,8 +73,8 @@ def sparing(function):
     @functools.wraps(function)
     def called(self, food):
         nonlocal calls
-        calls += 1  # SPARED
-        if calls % 5 == 0:
+        calls += 1
+        if calls % 5 == 0:  # SPARED
             return None
         return function(self, food)
 
@@ -143,4 +143,4 @@ def test_a_method_that_one_of_the_two_does_not_call_is_no_difference(capsys: pyt
     _record("Trough", 9, interval=3)
     explained = _explained(capsys, "Trough")
     assert explained["cause"]["line"] == _line("SPARED")
-    assert [one["changed"] for one in explained["cause"]["way"]] == ["calls", "self.left"]  # And not Food.amount.
+    assert [one["changed"] for one in explained["cause"]["way"]] == ["calls", "after its branch, self.left"]  # And not Food.amount.

@@ -212,8 +212,9 @@ def test_what_only_one_of_two_reads_does_not_make_the_difference() -> None:
     def run(*_: Any) -> list[VariantOutcome]:
         return [reading]  # By chance, or since there are few values.
 
-    assert differing_reads(cause, (reading, reading), [seed], run) is not None
-    assert differing_reads(cause, (without, reading), [seed], run) is None
+    present = attrs.evolve(step, reads=[seed])
+    assert differing_reads(cause, (reading, reading), present, run) is not None
+    assert differing_reads(cause, (without, reading), present, run) is None
 
 
 @pytest.mark.parametrize(("starts", "is_reached"), [([None, -1], True), ([-1], True), ([None, -1, 4], False)])
