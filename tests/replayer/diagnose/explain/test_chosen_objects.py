@@ -143,4 +143,5 @@ def test_a_method_that_one_of_the_two_does_not_call_is_no_difference(capsys: pyt
     _record("Trough", 9, interval=3)
     explained = _explained(capsys, "Trough")
     assert explained["cause"]["line"] == _line("SPARED")
-    assert [one["changed"] for one in explained["cause"]["way"]] == ["calls", "after its branch, self.left"]  # And not Food.amount.
+    changed = [one["changed"] for one in explained["cause"]["way"]]
+    assert changed == ["calls", "after its branch, self.left"]  # And not Food.amount.
