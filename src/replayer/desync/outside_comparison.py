@@ -225,11 +225,13 @@ def shown_entries(new: list[str], gone: list[str]) -> str:
 
 def other_entries(noted: set[str] | None, folder: str) -> tuple[list[str], list[str]]:
     """The entries of a folder that are new, and those that are gone; of one whose entries were not noted, none."""
+    if noted is None:
+        return [], []
     try:
         present = set(os.listdir(folder))  # noqa: PTH208 - the names alone
     except OSError:
         return [], []
-    return ([], []) if noted is None else (sorted(present - noted), sorted(noted - present))
+    return sorted(present - noted), sorted(noted - present)
 
 
 def _time_text(moment: datetime) -> str:

@@ -50,11 +50,14 @@ class OwnCode:
         return decided
 
     def _decide(self, path: str) -> bool:
-        if not path or path.startswith("<"):
-            return False
-        if any(path == root or path.startswith(f"{root}/") for root in self._own):
-            return True
-        return not (is_installed(path) or is_librarys(path) or "/site-packages/" in path)
+        return any(path == root or path.startswith(f"{root}/") for root in self._own) or is_users_file(path)
+
+
+def is_users_file(path: str) -> bool:
+    """Return True for a file of code that is neither of Python, nor of an installed package, nor of this library."""
+    if not path or path.startswith("<"):
+        return False
+    return not (is_installed(path) or is_librarys(path) or "/site-packages/" in path)
 
 
 def is_librarys(path: str) -> bool:

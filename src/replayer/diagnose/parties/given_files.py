@@ -5,23 +5,12 @@ from __future__ import annotations
 import builtins
 import io
 import os
-import sysconfig
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import attrs
 
 from recorder.ambient.outside.outside_read import FILE, OutsideRead
-from recorder.ambient.outside.own_code import is_librarys
-
-
-def is_users(path: str) -> bool:
-    """Return True for a file of code that is neither of Python, nor of an installed package, nor of this library."""
-    if not path or path.startswith("<") or is_librarys(path):
-        return False
-    paths = sysconfig.get_paths()
-    folders = tuple(f"{paths[name]}/" for name in ("stdlib", "platstdlib", "purelib", "platlib"))
-    return not path.startswith(folders) and "/site-packages/" not in path
 
 
 def read_files(reads: list[OutsideRead]) -> dict[str, str]:

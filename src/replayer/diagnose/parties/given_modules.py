@@ -10,7 +10,7 @@ from pathlib import Path
 from types import FrameType, ModuleType
 from typing import Any
 
-from replayer.diagnose.parties.given_files import is_users
+from recorder.ambient.outside.own_code import is_users_file
 
 
 def use_modules(places: Mapping[str, str], lent: Mapping[str, str], hidden: Iterable[str] = ()) -> None:
@@ -115,7 +115,7 @@ class _Without:
 def _is_imported_by(places: list[str]) -> bool:
     """Return True if the user's code that imports now is one of these files, or in one of these folders."""
     frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - no other way tells who imports
-    while frame is not None and not is_users(frame.f_code.co_filename):
+    while frame is not None and not is_users_file(frame.f_code.co_filename):
         frame = frame.f_back
     if frame is None:
         return False

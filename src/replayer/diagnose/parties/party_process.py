@@ -18,6 +18,7 @@ from typing import Any
 import attrs
 import msgpack
 
+from recorder.ambient.outside.own_code import is_users_file
 from recorder.ambient.outside.read_watch import ReadWatch
 from recorder.errors import RecordingError
 from recorder.exception_text import raised_text
@@ -29,7 +30,7 @@ from recorder.text import shown_path
 from replayer.diagnose.explain.step_trace import snapshot_from_plain, snapshot_to_plain
 from replayer.diagnose.explain.trace_step import trace_step
 from replayer.diagnose.parties.constructor import ConstructorWatch, replace_arguments
-from replayer.diagnose.parties.given_files import GivenFiles, is_users, read_files
+from replayer.diagnose.parties.given_files import GivenFiles, read_files
 from replayer.diagnose.parties.given_modules import origin_of, use_modules
 from replayer.diagnose.parties.party import Made
 from replayer.playback.cursor import Cursor, MismatchError
@@ -61,7 +62,7 @@ def main() -> None:
 
 def _done(job: dict[str, Any]) -> dict[str, Any]:
     _use_modules(job)
-    files, imports = GivenFiles(job["files"]), ReadWatch(is_users)
+    files, imports = GivenFiles(job["files"]), ReadWatch(is_users_file)
     files.use()  # Before the import: modules read files, too.
     factory: Factory | None = None
     if job["sim"] is not None:
@@ -146,7 +147,7 @@ class _Side:
         """Run the step, untraced, on an instance that ran from the tick start; None: one that is put before it."""
 
         def step() -> dict[str, Any]:
-            reads = ReadWatch(is_users)
+            reads = ReadWatch(is_users_file)
             with reads.watching(functions=False):
                 cursor, made, why = self._placed(before, start)
                 if cursor is None:
@@ -198,7 +199,7 @@ class _Side:
         return cursor, made, ""
 
     def _made(self) -> tuple[Simulation, Made]:
-        reads = ReadWatch(is_users)
+        reads = ReadWatch(is_users_file)
         with ConstructorWatch() as watch, reads.watching(functions=False):
             simulation = make_simulation(self.tape, self.factory)
         subject = subject_of(simulation)

@@ -13,11 +13,12 @@ import attrs
 import pytest
 
 import replayer.commands.main
+from recorder.ambient.outside.own_code import is_users_file
 from recorder.ambient.outside.read_watch import ReadWatch
 from recorder.processes.fork_call import in_a_copy
 from replayer.diagnose.parties.differences.factors import find_factors
 from replayer.diagnose.parties.differences.read_files import file_factors, untested_files
-from replayer.diagnose.parties.given_files import GivenFiles, is_users, read_files
+from replayer.diagnose.parties.given_files import GivenFiles, read_files
 from replayer.diagnose.parties.party import Made, Party
 
 from oracle.command_lines import run
@@ -154,8 +155,8 @@ def test_files_of_one_name_are_told_apart_by_the_ends_of_their_paths(peers: Path
 
 def test_the_users_files_are_those_of_no_package() -> None:
     """Nor of Python, nor ours."""
-    assert is_users("/home/someone/game.py")
-    assert not any(map(is_users, [os.__file__, pytest.__file__, replayer.commands.main.__file__, "<string>", ""]))
+    assert is_users_file("/home/someone/game.py")
+    assert not any(map(is_users_file, [os.__file__, pytest.__file__, replayer.commands.main.__file__, "<string>", ""]))
 
 
 @pytest.mark.long

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from recorder.ambient.outside.code_parts.places import places_of
+from recorder.ambient.outside.code_parts.places import files_of
 from recorder.ambient.outside.outside_read import FILE, FOLDER, UNSET, VARIABLE, fact_of
 from sim.kernel.simulation import Simulation, subject_of
 
@@ -76,7 +76,7 @@ def named_path(path: str, reader: str, own: str) -> bool:
 
 def _sources(simulation: Simulation) -> Iterator[tuple[str, str]]:
     """The folder and the text of each module around the simulation's class."""
-    for file in dict.fromkeys(place.path for place in places_of(simulation)):
+    for file in dict.fromkeys(files_of(simulation)):
         if not file.endswith(".py"):
             continue
         try:

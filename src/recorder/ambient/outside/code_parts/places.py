@@ -45,17 +45,27 @@ class Place:
 
 def places_of(simulation: Any) -> Iterator[Place]:
     """The names in the modules around the simulation's class, and in the classes that these define."""
+    for name, path, content in _modules_of(simulation):
+        yield from _places_in(sys.modules[name], content, name, "", path)
+
+
+def files_of(simulation: Any) -> Iterator[str]:
+    """The files of the modules around the simulation's class; of a module without one, its name."""
+    return (path for _, path, _ in _modules_of(simulation))
+
+
+def _modules_of(simulation: Any) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """The modules: the name, the file and a copy of the content of each."""
     kinds = [kind for one in objects_of(simulation) for kind in type(one).__mro__]
     waiting = [name for name in dict.fromkeys(map(module_of, kinds)) if _counts(name)]
     seen = set(waiting)
     for name in waiting:  # It grows by the modules that these use.
-        module = sys.modules[name]
-        content = dict(vars(module))
+        content = dict(vars(sys.modules[name]))
         path = str(content.get("__file__") or name)
         # A replay imports the module.
         for only_here in code_text.names_of_a_program(path) if name == "__main__" else ():
             content.pop(only_here, None)
-        yield from _places_in(module, content, name, "", path)
+        yield name, path, content
         used = {_module_name(value) for value in content.values()}
         more = [one for one in sorted(used - seen) if _counts(one)]
         seen.update(more)

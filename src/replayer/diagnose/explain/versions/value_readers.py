@@ -10,8 +10,8 @@ from importlib.util import resolve_name
 from types import ModuleType
 from typing import Any
 
-from recorder.ambient.outside.own_code import is_librarys
-from recorder.ambient.roots import content_of, is_installed
+from recorder.ambient.outside.own_code import is_users_file
+from recorder.ambient.roots import content_of
 from replayer.diagnose.explain.source_lines import SourceFile
 
 Source = tuple[ModuleType, dict[str, Any], ast.Module]
@@ -111,9 +111,7 @@ def _sources(home: ModuleType) -> Iterator[Source]:
             yield module, content, _tree(file)
 
 
-@cache
-def _is_users(file: str) -> bool:
-    return not (is_installed(file) or is_librarys(file) or "/site-packages/" in file)
+_is_users = cache(is_users_file)
 
 
 @cache

@@ -9,6 +9,7 @@ import attrs
 
 from replayer.diagnose.parties.party import Party
 
+PARTIES = ("A", "B")
 TextPair = tuple[str, str]
 ModulePair = tuple[str, str | None, str | None]  # Its name, and its file in A and in B; None where it is not loaded.
 

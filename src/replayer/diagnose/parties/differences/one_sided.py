@@ -10,12 +10,11 @@ import attrs
 
 from recorder.text import shown_path
 from replayer.diagnose.explain.source_lines import SourceFile
-from replayer.diagnose.parties.differences.factor import Factor, ModulePair, TextPair
+from replayer.diagnose.parties.differences.factor import PARTIES, Factor, ModulePair, TextPair
 from replayer.diagnose.parties.differences.module_files import is_installed
 from replayer.diagnose.parties.party import Made, Party
 
 NOT_LOADED = "not loaded"
-_LABELS = ("A", "B")
 
 
 def one_sided_modules(made: tuple[Made, Made]) -> list[ModulePair]:
@@ -47,7 +46,7 @@ def untested_modules(modules: Iterable[ModulePair], tested: Iterable[Factor]) ->
     """Those of these one-sided modules that were neither exchanged, nor brought by a module that was, as texts."""
     names = {name for factor in tested for name in [*factor.brought, *(pair[0] for pair in factor.modules)]}
     return [
-        f"the module {name}, which only {_LABELS[of]} loads ({shown_path(file)})"
+        f"the module {name}, which only {PARTIES[of]} loads ({shown_path(file)})"
         for name, *files in modules
         for of, file in enumerate(files)
         if file is not None and names.isdisjoint([name, *_parents(name)])

@@ -9,11 +9,10 @@ from pathlib import Path
 import attrs
 
 from recorder.text import shown_path
-from replayer.diagnose.parties.differences.factor import Factor, TextPair
+from replayer.diagnose.parties.differences.factor import PARTIES, Factor, TextPair
 from replayer.diagnose.parties.differences.module_files import same_file
 from replayer.diagnose.parties.party import Made, Party
 
-_LABELS = ("A", "B")
 READ_AT = {
     "import": "which is read while modules are imported",
     "construction": "which is read while the simulation is made",
@@ -40,7 +39,7 @@ def untested_files(made: tuple[Made, Made]) -> list[str]:
     paired = [{pair[number] for _, pair in _pairs(made)} for number in (0, 1)]
     return [
         f"the file {shown_path(path)}, which only {label} opens ({place})"
-        for one, known, label in zip(made, paired, _LABELS, strict=True)
+        for one, known, label in zip(made, paired, PARTIES, strict=True)
         for path, place in one.files.items()
         if path not in known
     ]
