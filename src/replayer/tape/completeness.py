@@ -33,7 +33,11 @@ def incomplete_text(tape: Tape) -> str | None:
     faults = [f"the file of segment {number} is missing" for number in tape.missing_segments]
     faults += ["it is damaged"] if any(not damage.torn for damage in tape.damages) else []
     faults += [] if tape.sealed else ["it was not closed, and may be cut off"]
-    faults += ["the recording dropped ticks"] if tape.drops else []
+    if tape.drops:
+        is_repaired = "repaired" in tape.meta
+        faults.append(
+            "ticks were dropped, or lost before it was repaired" if is_repaired else "the recording dropped ticks"
+        )
     try:
         has = f"ticks {tape.first_tick:,} to {tape.last_tick:,}"
         has += f", without {counted(count, 'tick')}" if (count := _count(tape.missing_ticks())) else ""

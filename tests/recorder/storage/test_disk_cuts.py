@@ -42,6 +42,16 @@ def test_every_state_after_every_call(tmp_path: Path, name: str) -> None:
     assert cuts.whole_calls == cuts.calls > 10
 
 
+@pytest.mark.seldom(0.1)
+def test_every_state_is_resumed_or_repaired(tmp_path: Path) -> None:
+    """All states of a small recording, each of them gone on from as well."""
+    seed = random.randrange(1 << 32)
+    cuts = Cuts(tmp_path, ALL, random.Random(seed), further=1)
+    broken = next(cuts.recording(SMALL["small"]), None)
+    assert broken is None, f"{broken} (seed {seed})"
+    assert cuts.resumed == cuts.different
+
+
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("name", RECORDINGS)
 def test_states_by_chance(tmp_path: Path, name: str) -> None:
