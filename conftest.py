@@ -44,7 +44,7 @@ STARTED_SHARE = 0.05  # Of the commands: they start as a user's do.
 PRINTS_CODE = '; echo "exit code $?"'
 QUOTED = re.compile(r"""'[^']*'|"[^"$`\\!]*\"""")
 NEEDS_SHELL = re.compile(r"[][|&;<>()$`*?~#{}!'\"\\]")
-PAGES_PART = 1 / 3  # Of the pages in a run: all of them take some five minutes of processor time.
+PAGES_PART = 1 / 5  # Of the pages in a run: all of them take some five minutes of processor time.
 
 PAGES_SEED = pytest.StashKey[int]()
 

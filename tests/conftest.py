@@ -30,8 +30,12 @@ TRIED_SHARE = 0.05  # Of the tests: their recordings are tried first, as a user'
 
 STARTED_SHARE = 0.05  # Of the tests: the processes of the product start as a user's do.
 
+# One figure for how fast the machines are: of the part of the runs that seldom, share or FOLDER_PARTS gives, a test is done in
+# this share. Chosen so that a run takes less than ten minutes on two cores.
+TURNS = 0.5
+
 # A test there starts processes, commands or a browser, or reads and writes other packages' formats: one without a mark of
-# its own is done in this part of the runs. Chosen so that a run takes less than ten minutes on two cores.
+# its own is done in this part of the runs.
 FOLDER_PARTS = {
     "end_to_end": 0.3,
     "recorder/corpus": 0.4,
@@ -118,9 +122,9 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # Before the marks are read.
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect tests marked seldom(part), but for that part of them, and cases of tests marked sample(n) or share(part).
+    """Deselect tests marked seldom(part), but for TURNS of that part, and cases of tests marked sample(n) or share(part).
 
-    Of the cases n are kept, or that part; all choices are different ones in each run.
+    Of the cases n are kept, or TURNS of that part; all choices are different ones in each run.
 
     At least one case of each is kept; all of them in a run of the long tests, and if a test is named. All workers of a
     run keep the same ones, and so does a run with the same --cases-seed.
@@ -158,13 +162,19 @@ def _is_its_turn(item: pytest.Item, seed: int) -> bool:
     """Whether a run does a test that is marked seldom. Its cases have their turns each for itself."""
     mark = item.get_closest_marker("seldom")
     assert mark is not None
-    return random.Random(f"{seed} {item.nodeid}").random() < float(mark.args[0])
+    return random.Random(f"{seed} {item.nodeid}").random() < TURNS * float(mark.args[0])
 
 
 def _kept_count(cases: list[pytest.Item]) -> int:
     """Return the number of cases of one test that a run keeps."""
     sample, share = cases[0].get_closest_marker("sample"), cases[0].get_closest_marker("share")
-    count = sample.args[0] if sample is not None else math.ceil(share.args[0] * len(cases)) if share is not None else 1
+    count = (
+        sample.args[0]
+        if sample is not None
+        else math.ceil(TURNS * share.args[0] * len(cases))
+        if share is not None
+        else 1
+    )
     return min(count, len(cases))
 
 

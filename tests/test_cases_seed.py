@@ -125,7 +125,7 @@ def test_tests_of_slow_folders_have_their_turns(folder: Path) -> None:
 
 @pytest.mark.seldom(0.18)
 def test_each_page_has_its_turn_and_named_pages_have_it_always() -> None:
-    """A third of the pages, the same for the same seed; two runs together have more than one; README is named."""
+    """A fifth of the pages, the same for the same seed; two runs together have more than one; README is named."""
     root = Path(__file__).parents[1]
     every = {str(page.relative_to(root)) for page in root.glob("docs/**/*.md")} | {"README.md"}
 
@@ -140,4 +140,4 @@ def test_each_page_has_its_turn_and_named_pages_have_it_always() -> None:
     assert first == again < whole
     assert first < first | other
     assert "README.md" in first & other
-    assert len(whole) // 3 <= len(first) <= len(whole) // 3 + 2
+    assert len(whole) // 5 <= len(first) <= len(whole) // 5 + 2
