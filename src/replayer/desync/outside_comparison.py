@@ -155,7 +155,8 @@ def compare_reads(
                 found += f": {shown}" if shown else ""
             if at is not None and setting in at.seen:
                 found = found.replace(BEGAN, f"at tick {at.seen[setting]:,} of the recording")
-        compared.append(ReadComparison(read.kind, read.name, read.path, read.line, read.place, result, found))
+        name = f"module {read.name}" if read.kind == IMPORT else read.name
+        compared.append(ReadComparison(read.kind, name, read.path, read.line, read.place, result, found))
     order = (DIFFERS, NOT_COMPARED, NOT_NOTED, EQUAL)
     return sorted(compared, key=lambda one: order.index(one.result))
 

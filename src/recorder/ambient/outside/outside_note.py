@@ -14,7 +14,7 @@ from recorder.ambient.outside.code_parts.named_outside import NAMED_MAX, NamedFa
 from recorder.ambient.outside.loaded_code import KEY as CODE
 from recorder.ambient.outside.loaded_code import CodeNote, decode_code_note
 from recorder.ambient.outside.loaded_modules import MODULES_MAX, loaded_modules
-from recorder.ambient.outside.outside_read import FILE, FOLDER, KINDS, NAME_CHARS_MAX, VARIABLE, OutsideRead
+from recorder.ambient.outside.outside_read import FILE, FOLDER, IMPORT, KINDS, NAME_CHARS_MAX, VARIABLE, OutsideRead
 from recorder.ambient.outside.process_facts import OF_THREAD, process_facts
 from sim.kernel.simulation import Simulation
 
@@ -166,7 +166,7 @@ class OutsideNote:
 
     def _named(self, kind: str, name: str, reader: str) -> Iterator[tuple[str, str]]:
         for own_kind, own, fact in self.named:
-            if own_kind == kind and (own == name if kind == VARIABLE else named_path(name, reader, own)):
+            if own_kind == kind and (own == name if kind in (VARIABLE, IMPORT) else named_path(name, reader, own)):
                 yield own, fact
 
 
@@ -228,7 +228,7 @@ def decode_note(*plain: Any) -> OutsideNote:
 
 def _decode_named(plain: Any) -> NamedFact | None:
     match plain:
-        case [str(kind), str(name), str(fact)] if kind in (FILE, FOLDER, VARIABLE):
+        case [str(kind), str(name), str(fact)] if kind in (FILE, FOLDER, VARIABLE, IMPORT):
             return kind, name, fact[:NAME_CHARS_MAX]
     return None
 

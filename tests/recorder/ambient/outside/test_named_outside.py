@@ -31,6 +31,9 @@ class Siege:
     def step(self):
         self.day += 1
         if self.day > 1_000:
+            import json
+            import quick_dice
+            from slow_dice.parts import roll
             open(os.path.dirname(__file__) + "/walls.csv")
             open(f"towers/{self.day}.txt")
             os.environ["SIEGE_PACE"]
@@ -49,6 +52,7 @@ def note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> OutsideNote:
         ("rules.toml", "a = 1"),
         ("towers/north.txt", "n"),
         ("towers/south.txt", "s"),
+        ("quick_dice.py", "raise AssertionError('it is looked for, not imported')"),
     ):
         (folder / name).write_text(text)
     (folder / "named_siege.py").write_text(GAME)
@@ -65,8 +69,8 @@ def note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> OutsideNote:
         return noted_outside(tape)
 
 
-def test_files_folders_and_variables_are_noted(note: OutsideNote) -> None:
-    """With a folder its files, and a missing file with the name of data; by paths beside the code."""
+def test_what_the_code_names_is_noted(note: OutsideNote) -> None:
+    """With a folder its files, modules that a function imports, and a missing file with the name of data; by paths beside the code."""
     assert {(kind, name): fact for kind, name, fact in note.named} == {
         ("file", "walls.csv"): content_fact("walls.csv"),
         ("file", "rules.toml"): content_fact("rules.toml"),
@@ -75,6 +79,8 @@ def test_files_folders_and_variables_are_noted(note: OutsideNote) -> None:
         ("file", "towers/south.txt"): content_fact("towers/south.txt"),
         ("file", "not/there.json"): "absent",
         ("variable", "SIEGE_PACE"): variable_fact("3"),
+        ("import", "quick_dice"): "found",
+        ("import", "slow_dice"): "absent",
     }
     assert note.entries("towers", str(Path("named_siege.py").resolve())) == {"north.txt", "south.txt"}
 

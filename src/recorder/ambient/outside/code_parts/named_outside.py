@@ -1,7 +1,8 @@
-"""What the user's code names of the outside world: files and folders beside it, and variables, as a recording finds them.
+"""What the user's code names of the outside world: files and folders beside it, variables, modules that it may do without.
 
 The first steps of a run are watched, and a later one may read what they do not. A file that is read in the hundredth tick
-stands in the code as a text as well, so its digest is noted when the recording begins, without running anything.
+stands in the code as a text as well, so its digest is noted when the recording begins, without running anything. So is
+whether a module is there that a function or a try statement imports: the code goes another way where it is missing.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from recorder.ambient.outside.code_parts.places import files_of
-from recorder.ambient.outside.outside_read import FILE, FOLDER, UNSET, VARIABLE, fact_of
+from recorder.ambient.outside.outside_read import FILE, FOLDER, IMPORT, UNSET, VARIABLE, fact_of, module_fact
 from sim.kernel.simulation import Simulation, subject_of
 
 NAMED_MAX = 128  # Facts in a note: META is repeated in each file of a tape.
@@ -28,6 +29,8 @@ _DATA = re.compile(
     r"[\w ./-]+\.(json|toml|ya?ml|ini|cfg|conf|csv|tsv|txt|xml|dat|bin|npy|npz|pkl|db|sav|save|map|lvl)", re.IGNORECASE
 )
 _VARIABLE = re.compile(r"[A-Za-z_]\w+")
+# Of imports that are not of the module's own level: those may be missing.
+_IMPORT = re.compile(r"^[ \t]+(?:from[ \t]+(\w+)[\w.]*[ \t]+import\b|import[ \t]+(\w+))", re.MULTILINE)
 _CODE = (".py", ".pyc", ".so", ".tape")  # Code is compared by itself, and a tape is what is being written.
 
 NamedFact = tuple[str, str, str]  # The kind, the path relative to root_of() or the name, and the fact.
@@ -39,8 +42,9 @@ def named_facts(simulation: Simulation) -> list[NamedFact]:
     root, found = root_of(simulation), dict[tuple[str, str], str]()
     if root is None:
         return []
-    variables = list[str]()
+    variables, modules = list[str](), list[str]()
     for folder, source in _sources(simulation):
+        modules += [one or other for one, other in _IMPORT.findall(source)]
         texts = list(dict.fromkeys(_TEXT.findall(source)))
         if "environ" in source or "getenv" in source:
             variables += [
@@ -55,6 +59,13 @@ def named_facts(simulation: Simulation) -> list[NamedFact]:
                 found[kind, own] = fact
     facts = [(kind, path, fact) for (kind, path), fact in found.items()]
     facts += [(VARIABLE, name, fact_of(VARIABLE, name) or UNSET) for name in dict.fromkeys(variables)]
+    for name in dict.fromkeys(modules):
+        if (
+            name not in sys.stdlib_module_names
+            and time.monotonic() <= end_s
+            and (fact := module_fact(name)) is not None
+        ):
+            facts.append((IMPORT, name, fact))
     return facts[:NAMED_MAX]
 
 
