@@ -12,12 +12,14 @@ import attrs
 
 from recorder.ambient.ambient import Ambient
 from recorder.ambient.ambient_diff import Candidate, find_candidates
+from recorder.ambient.caches.compiled_constants import CompiledFunctions
 from recorder.ambient.object_walk import take_ambient
 from recorder.ambient.roots import Roots
 from recorder.ambient.transplant import give_values, not_taken
 from recorder.exception_text import comparable_error
 from recorder.processes.fork_call import in_a_copy
 from replayer.desync.object_diff import are_equal
+from replayer.diagnose.explain.given.compiled_before import CompiledBefore
 from replayer.diagnose.explain.step_trace import snapshot_from_plain
 from replayer.diagnose.explain.trace_step import run_untraced
 from replayer.diagnose.explain.values.given_values import GivenValue, GivenValues
@@ -50,14 +52,16 @@ def give_from_the_other(
     from outside the state. Raises what prepare raises, and RuntimeError if a copy of this process died.
     """
     roots = Roots(type(None) if factory is None else factory)
-    before = take_ambient(roots, None)
+    before, functions = take_ambient(roots, None), CompiledFunctions(roots)
     first = prepare(starts[0])
     roots.add_types(take_ambient(roots, first).types)
     before.add_contents(take_ambient(roots, None))
     live = take_ambient(roots, first)
     wanted, emptied = _end(first, inputs), _without_caches(first, inputs, roots)
+    compiled = CompiledBefore(functions, first, inputs)
     before.put_back()
     roots.empty_caches()
+    compiled.renew()
     second = prepare(starts[1])
     own = _end(second, inputs)
     if wanted is None or own is None:
@@ -66,6 +70,7 @@ def give_from_the_other(
         return GivenValues(why_not="made in one process, both give the same state")
     test = _Test(live, take_ambient(roots, second), second, inputs, wanted, roots)
     given = _judged(test, own, set(words))
+    given = given if given.proved else _by_constants(given, test, compiled)
     return given if given.proved else _by_caches(given, test, own, emptied)
 
 
@@ -126,6 +131,18 @@ class _Test:
 
     def _give(self, candidates: Sequence[Candidate]) -> None:
         give_values(self.live, self.copy, self.second.state, candidates)
+
+
+def _by_constants(given: GivenValues, test: _Test, compiled: CompiledBefore) -> GivenValues:
+    """The values that compiled functions took as constants, each alone, with which B gives the state of A."""
+    end_s = time.monotonic() + NARROW_S
+
+    def proves(put: Callable[[], None]) -> bool:
+        end = _end(test.second, test.inputs, put) if time.monotonic() < end_s else None
+        return end is not None and end.is_like(test.wanted)
+
+    proved = [one.told() for one in compiled.differing(test.second, test.inputs)[:ALONE_MAX] if proves(one.put)]
+    return GivenValues(tuple(proved), is_read=True) if proved else given
 
 
 def _by_caches(given: GivenValues, test: _Test, own: _End, emptied: dict[int, _End | None]) -> GivenValues:

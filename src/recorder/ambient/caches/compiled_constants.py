@@ -1,0 +1,185 @@
+"""The values of globals and of closures that numba took as constants when it compiled a function: later changes have no effect.
+
+Such a function keeps them as a cache keeps results. Numba has no call that tells them: they are read from what it keeps of each
+function that it compiled in this process. Where they are not as expected there, nothing is known of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from types import CellType, FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from recorder.ambient.outside.code_text import is_constant
+from recorder.ambient.roots import Roots, content_of, put_cache
+
+Key = tuple[str, str]  # The label of a compiled function, and the name that it took the value of.
+UNKNOWN: Any = object()  # Compiled more than once, with different values.
+
+
+class CompiledFunctions:
+    """The functions around a simulation that numba compiles when they are called, by their labels, such as "kernels.sail"."""
+
+    def __init__(self, roots: Roots) -> None:
+        """What is compiled already is left alone: each process compiles it as it imports the modules."""
+        self._roots = roots
+        self._early = {id(one): one for one in _found(roots).values() if _overloads(one)}
+
+    def now(self) -> dict[str, Any]:
+        """Those that are in place."""
+        return {label: one for label, one in _found(self._roots).items() if id(one) not in self._early}
+
+    def constants(self) -> dict[Key, Any]:
+        """The plain values that those which are compiled now took as constants."""
+        return {(label, name): value for label, one in self.now().items() for name, value in _constants_of(one).items()}
+
+    def changed(self) -> set[Key]:
+        """What was taken as a constant and has another value now."""
+        present, taken = self.now(), self.constants()
+        return {
+            (label, name) for (label, name), one in taken.items() if not _are_equal(one, _current(present[label], name))
+        }
+
+    def renew(self, changed: Iterable[Key]) -> None:
+        """Replace the functions that took what changes, and those that call them, by new ones, which are compiled at their call."""
+        present = self.now()
+        self.put({label: _new(present[label], {}) for label in self._with_callers({label for label, _ in changed})})
+
+    def with_constant(self, key: Key, value: Any) -> None:
+        """Put a new function in place, to be compiled with this value as a constant, and new ones that call it.
+
+        They take all else as they are compiled with now. value: UNKNOWN for a function that takes all as it is at its call.
+        """
+        present, taken = self.now(), self.constants() | {key: value}
+        for label in self._with_callers({key[0]}):
+            is_open = label == key[0] and value is UNKNOWN
+            kept = {name: one for (own, name), one in taken.items() if own == label and not is_open}
+            self.put({label: _new(present[label], kept)})
+
+    def _with_callers(self, labels: set[str]) -> set[str]:
+        """Compiled code holds what it calls."""
+        present = self.now()
+        while True:
+            held = {id(present[label]) for label in labels if label in present}
+            callers = {label for label, one in present.items() if held & set(map(id, _compiled_with(one)))}
+            if callers <= labels:
+                return labels & present.keys()
+            labels = labels | callers
+
+    def put(self, functions: Mapping[str, Any]) -> None:
+        """Put functions in place of those with their labels, under each name."""
+        old = {id(one): label for label, one in self.now().items()}
+        for holder, name, value in list(_places(self._roots)):
+            label = old.get(id(value), "")
+            if label in functions:
+                put_cache(holder, name, functions[label])
+
+
+def _are_equal(one: Any, other: Any) -> bool:
+    """Of one type and one value; a NaN is itself."""
+    return type(one) is type(other) and (one is other or repr(one) == repr(other))
+
+
+def _places(roots: Roots) -> Iterator[tuple[ModuleType | type, str, Any]]:
+    holders: list[ModuleType | type] = [*roots.modules.values(), *roots.classes]
+    for holder in holders:
+        for name, value in list(vars(holder).items()):
+            if _is_compiled(value) and not _is_fixed(value):
+                yield holder, name, value
+
+
+def _found(roots: Roots) -> dict[str, Any]:
+    found = dict[str, Any]()
+    for _, _, value in _places(roots):
+        label = f"{value.py_func.__module__}.{value.py_func.__qualname__}"
+        found.setdefault(label, value)
+    return found
+
+
+def _is_compiled(value: Any) -> bool:
+    kind = type(value)
+    return kind.__module__.startswith("numba.") and type((content_of(value) or {}).get("py_func")) is FunctionType
+
+
+def _is_fixed(function: Any) -> bool:
+    """Return True for one with declared signatures: it is compiled where it is defined, in each process alike."""
+    return not getattr(function, "_can_compile", False) or not hasattr(function, "targetoptions")
+
+
+def _overloads(function: Any) -> list[Any]:
+    overloads = getattr(function, "overloads", None)
+    return list(overloads.values()) if isinstance(overloads, Mapping) else []
+
+
+def _statements(function: Any) -> Iterator[tuple[str, Any]]:
+    """The names that a function was compiled with, and their values."""
+    for one in _overloads(function):
+        blocks = getattr(getattr(one, "type_annotation", None), "blocks", None)  # A text for one from numba's files.
+        for block in blocks.values() if isinstance(blocks, dict) else ():
+            for statement in block.body:
+                taken: Any = getattr(statement, "value", None)
+                if type(taken).__name__ in ("Global", "FreeVar"):
+                    yield taken.name, taken.value
+
+
+def _constants_of(function: Any) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in _statements(function):
+        # Of an array, what it held when it was compiled is not kept.
+        if is_constant(value) or isinstance(value, np.generic):
+            found[name] = value if _are_equal(found.get(name, value), value) else UNKNOWN
+    return {name: value for name, value in found.items() if value is not UNKNOWN}
+
+
+def _compiled_with(function: Any) -> list[Any]:
+    return [value for _, value in _statements(function) if _is_compiled(value)]
+
+
+def _current(function: Any, name: str) -> Any:
+    """The value that a name of a function has now; UNKNOWN without one."""
+    plain = function.py_func
+    if name in plain.__code__.co_freevars:
+        try:
+            return plain.__closure__[plain.__code__.co_freevars.index(name)].cell_contents
+        except ValueError:
+            return UNKNOWN
+    return plain.__globals__.get(name, UNKNOWN)
+
+
+class _Globals(dict[str, Any]):
+    """The globals of a module, with other values of some: the rest may change until the function is compiled."""
+
+    def __init__(self, module: dict[str, Any], values: Mapping[str, Any]) -> None:
+        super().__init__(module)
+        self._module, self._values = module, values
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._values or name in self._module
+
+    def __getitem__(self, name: str) -> Any:
+        return self._values[name] if name in self._values else self._module[name]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The value of a name."""
+        return self._values.get(name, self._module.get(name, default))
+
+
+def _new(function: Any, values: Mapping[str, Any]) -> Any:
+    """A function of the same code and options that is not compiled yet. values: which it takes as constants in place of its own."""
+    plain = function.py_func
+    if values:
+        code = plain.__code__
+        cells = zip(code.co_freevars, plain.__closure__ or (), strict=True)
+        closure = tuple(CellType(values[name]) if name in values else cell for name, cell in cells)
+        copy = FunctionType(
+            code, _Globals(plain.__globals__, values), plain.__name__, plain.__defaults__, closure or None
+        )
+        copy.__kwdefaults__, copy.__qualname__, copy.__module__ = (
+            plain.__kwdefaults__,
+            plain.__qualname__,
+            plain.__module__,
+        )
+        plain = copy
+    return type(function)(plain, function.locals, function.targetoptions)
