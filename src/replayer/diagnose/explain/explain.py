@@ -51,6 +51,7 @@ from replayer.diagnose.explain.variants import (
     traced_present,
 )
 from replayer.diagnose.explain.versions.tested_functions import with_tested_functions
+from replayer.diagnose.explain.versions.tested_statement import with_tested_statement
 from replayer.tape.noted_outside import noted_outside
 from replayer.tape.tape import Tape
 from replayer.timeline.verify import VerificationReport, verify_tape
@@ -239,7 +240,7 @@ class _Case:
         explained = explained_pair(tick, self.tape.state_hash(tick), outcomes, pair, notes)
         explained = with_memory_tested(explained, self.now, run)
         explained = attrs.evolve(explained, settings=settings_tested(pair, run), seen=self.seen)
-        explained = with_tested_functions(with_joined(explained, run), run)
+        explained = with_tested_statement(with_tested_functions(with_joined(explained, run), run), run)
         explained = with_given(explained, before, self.runner.give)
         explained = attrs.evolve(explained, differs_by=kinds.differs_by(explained, pair))
         if explained.replaced is None and explained.differs_by is None:

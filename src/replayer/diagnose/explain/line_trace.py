@@ -9,7 +9,6 @@ from __future__ import annotations
 import dis
 import inspect
 import re
-from abc import ABCMeta
 from collections import deque
 from pathlib import Path
 from types import FrameType, ModuleType
@@ -17,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from recorder.ambient.process_wide import registered_classes
 from recorder.ambient.roots import is_users
 from replayer.diagnose.explain.source_lines import SourceFile
 from replayer.diagnose.explain.step_trace import (
@@ -32,7 +30,7 @@ from replayer.diagnose.explain.step_trace import (
 )
 from replayer.diagnose.explain.value_hash import Digester, is_cache, is_data, text_of
 from replayer.diagnose.explain.values.attributes_before import Before
-from replayer.diagnose.explain.values.class_data import kept_by_classes, named_class
+from replayer.diagnose.explain.values.class_data import asked_of_class, kept_by_classes, named_class
 from replayer.diagnose.explain.values.compiled_globals import compiled_globals
 from replayer.diagnose.explain.values.named_attributes import asked_identities, named_attributes, value_of_word
 from replayer.diagnose.explain.values.named_functions import NamedMethods, is_compared, is_function
@@ -337,14 +335,11 @@ class LineTracer:
             if name in frame.f_globals and (is_data(value) or is_cache(value) or is_function(value)):
                 values[f"g:{module}:{name}"] = value
             if isinstance(value, ModuleType):  # As in memos.COSTS: of a module that the function names.
-                names = (inner for inner in code.co_names if inner in vars(value))
-                values |= {
-                    f"g:{value.__name__}:{inner}": vars(value)[inner] for inner in names if is_compared(value, inner)
-                }
-            if isinstance(value, ABCMeta) and is_users(value.__module__):  # What isinstance() asks it.
-                values[f"g:{module}:{name}"] = [one.__qualname__ for one in registered_classes(value)]
+                for inner in (one for one in code.co_names if one in vars(value)):
+                    member, label = vars(value)[inner], f"g:{value.__name__}:{inner}"
+                    values |= {label: member} if is_compared(value, inner) else asked_of_class(member, label)
             if isinstance(value, type):
-                values |= named_class(value, module, code)
+                values |= asked_of_class(value, f"g:{module}:{name}") | named_class(value, module, code)
         reached = [*(attributes.values() if isinstance(attributes, dict) else ()), *frame.f_locals.values()]
         for kind in {type(value) for value in reached}:
             values |= self._named_methods.of(kind, code)

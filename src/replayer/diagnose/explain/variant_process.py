@@ -41,6 +41,7 @@ from replayer.diagnose.explain.values.layouts import ORDERS, put_in_order
 from replayer.diagnose.explain.values.loaded_lines import loaded_values
 from replayer.diagnose.explain.values.process_settings import set_process_settings
 from replayer.diagnose.explain.values.reloaded import not_given_back
+from replayer.diagnose.explain.versions.mixed_source import load_mixed
 from replayer.diagnose.explain.versions.step_with_functions import steps_with
 from replayer.playback.cursor import Cursor, MismatchError
 from replayer.playback.make_simulation import import_adapters, make_simulation
@@ -87,6 +88,7 @@ def main() -> None:
             use_common_name(Path(tree))
         else:
             _use_code(job["code"])
+        load_mixed(job["sources"])
         if not is_apart:
             load()
             if job["what"] == "trace" and (threads.hazard() or fork_hazard()) is not None:

@@ -83,6 +83,7 @@ class Variant:
         is_recorded: True if the environment and the settings are those of the recording, where they differ.
         taken: groups of functions of another version of the code: the step runs as it is, and with each group alone. See
             versions/step_with_functions.py.
+        sources: modules that are loaded from another source, by name; see versions/mixed_source.py.
         separated: pairs of names that lead to one object, and shall lead to two; see answer/split_objects.py.
         joined: pairs of names that lead to two objects, and shall lead to one; see answer/split_objects.py.
     """
@@ -94,6 +95,7 @@ class Variant:
     settings: Mapping[str, Any] = attrs.field(factory=dict, hash=False)
     replaced: Replaced | None = None
     taken: tuple[tuple[tuple[str, str, str], ...], ...] = ()
+    sources: tuple[tuple[str, str], ...] = ()
     joined: tuple[tuple[str, str], ...] = ()
     separated: tuple[tuple[str, str], ...] = ()
     is_recorded: bool = False
@@ -272,6 +274,7 @@ class VariantRunner:
         job["settings"], job["joined"] = dict(variant.settings), [list(pair) for pair in variant.joined]
         job["separated"] = [list(pair) for pair in variant.separated]
         job["taken"] = [[list(one) for one in group] for group in variant.taken]
+        job["sources"] = dict(variant.sources)
         if variant.replaced is not None:
             folder = tempfile.mkdtemp(dir=self._folder.name)
             one = variant.replaced

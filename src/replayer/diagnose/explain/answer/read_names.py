@@ -59,7 +59,10 @@ class ReadNames(AlignedLines):
             classes = self._classes(attribute)
             yield from (f"c{name}:{attribute}" for name in classes if name.endswith(base) or base == "cls")
             yield f"f{record.frame}:{base}"
-            yield f"g:{record.module}:{base}"
+            if not any(
+                name.rpartition(".")[2] == base for name in classes
+            ):  # Else the attribute alone is read of the class.
+                yield f"g:{record.module}:{base}"
             objects = [name for name in self._alignment.names() if name[0] == "o" and name.endswith(f":{attribute}")]
             yield from objects if len(objects) == 1 else ()  # Of several, it is not known which one is meant.
             yield from (name for name in self._alignment.names() if is_of_module(name, base, attribute))

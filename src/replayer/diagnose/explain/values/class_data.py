@@ -3,17 +3,31 @@
 from __future__ import annotations
 
 import enum
+from abc import ABCMeta
 from functools import cache
 from itertools import product
 from types import CodeType, FunctionType
 from typing import Any
 
-from recorder.ambient.roots import is_users
+from recorder.ambient.process_wide import registered_classes
+from recorder.ambient.roots import content_of, is_users
 from replayer.diagnose.explain.value_hash import is_cache, is_data
 from sim.enum_members import is_enums
 
 BY_NAME = 1000  # In place of the number of arguments before one that is passed by its name only.
 _NONE: Any = object()
+
+
+def asked_of_class(kind: Any, label: str) -> dict[str, Any]:
+    """What code may ask a class of the user's itself: which others isinstance() takes for it, the members of an enumeration."""
+    if not isinstance(kind, type) or not is_users(kind.__module__):
+        return {}
+    if isinstance(kind, ABCMeta):
+        return {label: [one.__qualname__ for one in registered_classes(kind)]}
+    if isinstance(kind, enum.EnumMeta):
+        members = vars(kind).get("_member_map_", {})
+        return {label: {name: (content_of(one) or {}).get("_value_") for name, one in members.items()}}
+    return {}
 
 
 def kept_by_classes(kind: type) -> dict[str, Any]:

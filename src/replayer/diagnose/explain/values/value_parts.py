@@ -47,7 +47,8 @@ def parts_of(value: Any) -> Parts:
         if not has_parts(part):
             parts |= _leaves(path, part)
         elif id(part) in seen:
-            parts[path] = f"the object at {seen[id(part)] or 'the top'}"
+            # Each member exists once, wherever it is.
+            parts[path] = member_name(part) or f"the object at {seen[id(part)] or 'the top'}"
         else:
             seen[id(part)] = path
             parts[path] = _title(part)

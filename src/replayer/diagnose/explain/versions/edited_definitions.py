@@ -18,6 +18,7 @@ from replayer.diagnose.explain.line_pairs.source_functions import (
     value_statements,
 )
 from replayer.diagnose.explain.source_lines import SourceFile
+from replayer.diagnose.explain.versions.edited_members import edited_member
 from replayer.diagnose.explain.versions.read_by_key import read_by_key
 
 _FURTHER = 3  # Values that a value is made of: so many lines back.
@@ -34,6 +35,8 @@ def edited_definition(alignment: Alignment, module: str, function: str, outside:
         word = name.rpartition(":")[2]
         for home, inner in _homes(alignment, name, module):
             first, second = _sources(alignment, home)
+            if _is_table(alignment, name) and (member := edited_member(first, second, inner)) is not None:
+                return member
             lines = alignment.line_maps[home]
             default = re.compile(rf"\bdef {re.escape(function.rpartition('.')[2])}\(.*\b{re.escape(word)}\b.*=")
             found = _of_class_first(second, name, list(_defining(second, inner, _owners(second, name, function))))
@@ -49,6 +52,13 @@ def edited_definition(alignment: Alignment, module: str, function: str, outside:
                 if (counted := _counted_member(first, second, lines, start)) is not None:
                     return counted
     return None
+
+
+def _is_table(alignment: Alignment, name: str) -> bool:
+    """Return True for a value of a module that is a dict, as the trace has the members of an enumeration."""
+    trace = alignment.first
+    digests = (one.before.get(name) for one in trace.records) if name[0] == "g" else ()
+    return any(digest is not None and trace.texts.get(digest, "").startswith("{") for digest in digests)
 
 
 def _counted_member(first: SourceFile, second: SourceFile, lines: LineMap, start: int) -> Places | None:

@@ -1,0 +1,137 @@
+"""An edited statement of a class body, of which values are made as modules are loaded: B loads the module with that of A."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+
+import pytest
+
+import recorder
+import replayer.commands.main
+from replayer.diagnose.explain.source_lines import SourceFile
+from replayer.diagnose.explain.versions.mixed_source import mixed_source, statement_at
+
+from oracle.command_lines import run
+
+pytestmark = pytest.mark.share(0.3)
+
+CARGO = """import enum
+from dataclasses import dataclass
+
+
+class Cargo(enum.IntEnum):
+    SALT = enum.auto()
+    WOOL = enum.auto()
+    WINE = enum.auto()
+
+
+@dataclass
+class Crate:
+    size: int
+    toll: int = 3
+
+
+DUTY = {Cargo.SALT: 2, Cargo.WOOL: 5, Cargo.WINE: 9}
+"""
+QUAY = """
+from quay_cargo import DUTY, Cargo, Crate
+
+
+class Quay:
+    def __init__(self):
+        self.paid, self.day = 0, 0
+
+    def step(self, inputs):
+        self.day += 1
+        if self.day > 2:
+            self.paid += {}
+"""
+TEA = "    TEA = enum.auto()\n    WOOL = enum.auto()"
+
+
+@pytest.mark.parametrize(
+    ("edits", "used", "line", "tested"),
+    [
+        (
+            (("    WOOL = enum.auto()", TEA), ("Cargo.WOOL: 5", "Cargo.TEA: 7, Cargo.WOOL: 5")),
+            "DUTY[Cargo(2)]",
+            "TEA = enum.auto()",
+            "with DUTY of A and without Cargo.TEA together, and with none of them alone, B gives the state of A",
+        ),
+        (
+            (("    SALT = enum.auto()\n", ""), ("Cargo.SALT: 2, ", "")),
+            "DUTY[Cargo(2)]",
+            "SALT = enum.auto()",
+            "with Cargo.SALT of A alone, B gives the state of A",
+        ),
+        (
+            (("    WINE = enum.auto()", "    WINE = enum.auto()\n    TEA = 12"),),
+            "len(Cargo)",
+            "TEA = 12",
+            "without Cargo.TEA alone, B gives the state of A",
+        ),
+        (
+            (("toll: int = 3", "toll: int = 4"),),
+            "Crate(1).toll",
+            "toll: int = 3",
+            "with Crate.toll of A alone, B gives",
+        ),
+    ],
+    ids=["a member before others", "a member gone", "the number of members", "a default of a dataclass"],
+)
+def test_an_edited_statement_of_a_class_is_tested(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    edits: tuple[tuple[str, str], ...],
+    used: str,
+    line: str,
+    tested: str,
+) -> None:
+    """No object of one version gets into the other: what is made of the statement is made in the process of the test."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    Path("other").mkdir()
+    edited = CARGO
+    for old, new in edits:
+        edited = edited.replace(old, new, 1)
+    for folder, made in ((Path(), CARGO), (Path("other"), edited)):
+        (folder / "quay_cargo.py").write_text(made)
+        (folder / "quay_yard.py").write_text(QUAY.format(used))
+    for name in ("quay_cargo", "quay_yard"):
+        sys.modules.pop(name, None)
+    yard = recorder.record(importlib.import_module("quay_yard").Quay(), "run.tape", step="step", trial_ms=0)
+    for _ in range(4):
+        yard.step(None)
+    yard.close()
+
+    assert run(replayer.commands.main.main, "explain run.tape --sim quay_yard:Quay --code other") == 1
+    printed = capsys.readouterr().out
+    assert f"\n      {line}\n" in printed.partition("cause: ")[2]
+    assert f"  tested: {tested}" in printed
+
+
+def test_a_statement_of_one_version_alone_is_left_out_or_put_in(tmp_path: Path) -> None:
+    """At its place, on as many lines as it has; a name that is given two values has no statement."""
+    texts = (
+        "class Kind:\n    A = 1\n    B = (\n        2,\n    )\n    C = 3\n",
+        "class Kind:\n    A = 1\n    C = 3\nx = 1\nx = 2\n",
+    )
+    sources = []
+    for number, text in enumerate(texts):
+        path = tmp_path / f"{number}.py"
+        path.write_text(text)
+        sources.append(SourceFile(str(path)))
+    first, second = sources
+    own = statement_at(first, second, 4, is_first=True)
+    other = statement_at(second, first, 4, is_first=False)
+
+    assert own is not None
+    assert other is not None
+    assert mixed_source(first, second, [own]) == texts[0] + "x = 1\nx = 2\n"
+    assert (mixed_source(second, first, [other]) or "").split() == texts[0].replace(
+        "B = (\n        2,\n    )", "pass"
+    ).split()
+    assert statement_at(first, second, 5, is_first=False) is None
