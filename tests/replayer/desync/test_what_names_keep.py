@@ -167,6 +167,53 @@ def test_of_a_tape_of_before_they_are_not_compared(load: Loading) -> None:
     assert found.not_noted == ["functions written in C that names stand for, and how arrays lie in memory"]
 
 
+SLUICE = """
+import enum
+
+
+class Flow(enum.Enum):
+    LOW = enum.auto()
+    HIGH = enum.auto()
+
+
+FEES = {Flow.LOW: 2, Flow.HIGH: 7}
+USUAL = Flow.LOW
+OPEN = (Flow.HIGH, [Flow.LOW])
+
+
+class Mill:
+    def step(self, inputs):
+        return FEES[USUAL], OPEN
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "named"),
+    [
+        ("Flow.HIGH: 7", "Flow.HIGH: 8", ["FEES"]),
+        ("= Flow.LOW", "= Flow.HIGH", ["USUAL"]),
+        ("[Flow.LOW]", "[Flow.HIGH]", ["OPEN"]),
+        (
+            "    LOW = enum.auto()",
+            "    DRY = enum.auto()\n    LOW = enum.auto()",
+            ["Flow.DRY", "Flow.LOW", "Flow.HIGH"],
+        ),
+    ],
+)
+def test_members_in_tables_are_compared_by_their_names(load: Loading, old: str, new: str, named: list[str]) -> None:
+    """A member that has another value now is told itself, and not each table that holds it."""
+    plain = code_note(load(SLUICE).Mill())[KEY]
+    same = compared(plain, load(SLUICE))
+    assert (same.values, same.gone_values, same.left_out) == ([], 0, [])
+    found = compared(plain, load(SLUICE.replace(old, new, 1)))
+    assert (names(found.values), found.gone_values, found.left_out) == (named, 0, [])
+
+    # A tape of before has no digests of them.
+    del plain["tables"]
+    assert not {"FEES", "USUAL", "OPEN"} & {*names(compared(plain, load(SLUICE.replace(old, new, 1))).values)}
+    assert "FEES" in names(compared(plain, load(SLUICE)).left_out)
+
+
 LOOM = """
 from dataclasses import dataclass
 

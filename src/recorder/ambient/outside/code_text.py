@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import xxhash
 
+from sim.enum_members import member_name
 from sim.replaced_code import own_code
 
 ELEMENTS_MAX = 1000  # Of a table that is a plain value.
@@ -36,14 +37,16 @@ def is_constant(value: Any) -> bool:
     return type(value) in _PLAIN or (type(value) is tuple and all(map(is_constant, value)))
 
 
-def value_text(value: Any) -> str | None:
+def value_text(value: Any, *, with_members: bool = False) -> str | None:
     """A plain value: a constant, an array of numbers, and lists, tuples, dicts and sets of these; None for anything else.
 
     A table of more than ELEMENTS_MAX elements in all, and an array of more than ARRAY_BYTES_MAX, are not looked at.
+
+    with_members: members of enumerations are plain, too: by their names, since each has a text of its own value elsewhere.
     """
     left = [ELEMENTS_MAX]
     try:
-        return _value_text(value, left)
+        return _value_text(value, left, with_members=with_members)
     except _NotPlainError:
         return None
 
@@ -52,19 +55,22 @@ class _NotPlainError(Exception):
     """A value has a part that is not plain, or too many."""
 
 
-def _value_text(value: Any, left: list[int]) -> str:
+def _value_text(value: Any, left: list[int], *, with_members: bool) -> str:
     kind = type(value)
     left[0] -= 1
     if kind in _PLAIN:
         return repr(value)
+    if with_members and (name := member_name(value)) is not None:
+        return name
     if kind is np.ndarray and not value.dtype.hasobject and value.nbytes <= ARRAY_BYTES_MAX:
         content = xxhash.xxh3_128_hexdigest(value.tobytes())  # Dates have no buffer.
         return f"array({value.dtype!r}, {value.shape}, {content})"
     if kind not in (list, tuple, dict, set, frozenset) or len(value) > left[0]:
         raise _NotPlainError
     if kind is dict:
-        return f"dict({[(_value_text(key, left), _value_text(one, left)) for key, one in list(value.items())]})"
-    texts = [_value_text(one, left) for one in list(value)]
+        pairs = [[_value_text(one, left, with_members=with_members) for one in pair] for pair in list(value.items())]
+        return f"dict({list(map(tuple, pairs))})"
+    texts = [_value_text(one, left, with_members=with_members) for one in list(value)]
     return f"{kind.__name__}({sorted(texts) if kind in (set, frozenset) else texts})"
 
 

@@ -21,7 +21,16 @@ import xxhash
 
 from recorder.ambient.outside.code_parts.changed_values import shown_changes
 from recorder.ambient.outside.code_parts.defining_lines import place_text
+from recorder.ambient.outside.code_parts.digest_lists import (
+    DIGEST_BYTES,
+    NAME_BYTES,
+    joined,
+    parted,
+    parted_if_any,
+    parted_lines,
+)
 from recorder.ambient.outside.code_parts.kept_text import earlier_kept_texts, kept_text
+from recorder.ambient.outside.code_parts.member_tables import member_tables
 from recorder.ambient.outside.code_parts.places import Place, is_special, places_of
 from recorder.ambient.outside.code_parts.statements import CodeStatement, statements_of
 from recorder.ambient.outside.code_parts.untold_values import untold_values
@@ -34,10 +43,8 @@ from sim.enum_members import is_enums
 from sim.replaced_code import own_code
 
 KEY = "code"  # In the note on the outside world.
-DIGEST_BYTES = 6  # Of a thousand other definitions, one has the digest of a changed one with a chance of 4e-12.
 DEFINITIONS_MAX = 1000  # In a note: META is repeated in each file of a tape.
 LINES_BYTES_MAX = 1 << 14  # Of the lines of all functions: of a game of 3,000 lines, some 6,000 bytes.
-_NAME_BYTES = 4
 _MEMBER_NAMES = "_member_names_"  # Of an enumeration, in their order.
 _ATTRS = "<attrs generated"  # In the name that attrs gives as the file of what it compiles.
 _STATEMENTS = "class statements and decorators"
@@ -97,6 +104,7 @@ class CodeNote:
         statements: those of class statements, decorators, and what names stand for; None in the note of an earlier
             version, and if there were too many.
         references: those of functions of C that names stand for, and of the order of arrays in memory; None as above.
+        tables: those of values with members of enumerations; None in the note of an earlier version.
     """
 
     python: str
@@ -108,6 +116,7 @@ class CodeNote:
     imported: frozenset[bytes] | None = None
     statements: frozenset[bytes] | None = None
     references: frozenset[bytes] | None = None
+    tables: frozenset[bytes] | None = None
 
 
 @attrs.frozen
@@ -149,6 +158,7 @@ def code_note(simulation: Any) -> dict[str, Any]:
         found = [(one.is_value, _digest(one)) for one in named]
         lines = b"".join(key + bytes((len(digests) // LINE_BYTES,)) + digests for key, digests in _lines_of(named))
         kept = {_digest(one) for one in _kept(places)}
+        tables = _tables(places).keys()
         imported = {_digest(one) for one in _imported(named)}
         read = names_in_code(_functions(named))
         statements = {is_early: set[bytes]() for is_early in (True, False)}
@@ -158,18 +168,18 @@ def code_note(simulation: Any) -> dict[str, Any]:
         return {}
     definitions = {digest for is_value, digest in found if not is_value}
     values = {digest for is_value, digest in found if is_value}
-    if not definitions or len(definitions) + len(values) + len(kept) + len(imported) > DEFINITIONS_MAX:
+    if not definitions or len(definitions) + len(values) + len(kept) + len(imported) + len(tables) > DEFINITIONS_MAX:
         return {}
     known = {
         "python": _python(),
-        "definitions": _joined(definitions),
-        "values": _joined(values),
-        "keeps": _joined(kept),
+        "definitions": joined(definitions),
+        "values": joined(values),
+        "keeps": joined(kept),
     }
-    known["imported"] = _joined(imported)
+    known |= {"imported": joined(imported), "tables": joined(tables)}
     for key, is_early in (("statements", True), ("references", False)):
         if len(statements[is_early]) <= DEFINITIONS_MAX:
-            known[key] = _joined(statements[is_early])
+            known[key] = joined(statements[is_early])
     return {KEY: {**known, "lines": lines} if len(lines) <= LINES_BYTES_MAX else known}
 
 
@@ -180,10 +190,10 @@ def decode_code_note(plain: Any) -> CodeNote | None:
             len(definitions) % DIGEST_BYTES or len(values) % DIGEST_BYTES
         ):
             is_early = "keeps" not in plain
-            names = ("kept" if is_early else "keeps", "imported", "statements", "references")
-            kept, *later = (_parted_if_any(plain.get(name)) for name in names)
-            lines = _parted_lines(plain.get("lines"))
-            return CodeNote(python, _parted(definitions), _parted(values), lines, is_early, kept, *later)
+            names = ("kept" if is_early else "keeps", "imported", "statements", "references", "tables")
+            kept, *later = (parted_if_any(plain.get(name)) for name in names)
+            lines = parted_lines(plain.get("lines"))
+            return CodeNote(python, parted(definitions), parted(values), lines, is_early, kept, *later)
     return None
 
 
@@ -196,10 +206,11 @@ def compare_code(note: CodeNote, simulation: Any) -> CodeComparison | None:
     values, code = ({_digest(one): one for one in named if one.is_value is value} for value in (True, False))
     new = [one for digest, one in code.items() if digest not in note.definitions]
     edited = _edited_lines(named, note.lines)
-    kept = _kept_beside(note, places)
+    kept, tables = _kept_beside(note, places), _tables(places) if note.tables is not None else {}
     read = names_in_code(_functions(named))
     imported = {_digest(one): f"{one.name} (imported at {one.path})" for one in _imported(named)}
-    not_compared = list(untold_values(places, read, is_kept=note.kept is not None, is_early=note.is_kept_early))
+    known = {"is_kept": note.kept is not None, "is_early": note.is_kept_early, "has_tables": note.tables is not None}
+    not_compared = list(untold_values(places, read, **known))
     not_compared += imported.values() if note.imported is None else ()
     other_values = [one for digest, one in values.items() if digest not in note.values]
     found = {is_early: dict[bytes, CodeStatement]() for is_early in (True, False)}
@@ -209,14 +220,20 @@ def compare_code(note: CodeNote, simulation: Any) -> CodeComparison | None:
     beside = [(now, noted) for _, now, noted in parts if noted is not None]
     other = [one for now, noted in beside for digest, one in now.items() if digest not in noted]
     other_kept = [one for digest, one in kept.items() if digest not in (note.kept or ())]
-    other_texts = list(dict.fromkeys([*_shown_values(other_values), *map(shown, other_kept), *_shown_meanings(other)]))
+    other_tables = [one for digest, one in tables.items() if digest not in (note.tables or ())]
+    of_values = [
+        (note.values, values, other_values),
+        (note.kept, kept, other_kept),
+        (note.tables, tables, other_tables),
+    ]
+    shown_values = [*_shown_values(other_values), *map(shown, [*other_kept, *other_tables]), *_shown_meanings(other)]
+    other_texts = list(dict.fromkeys(shown_values))
     return CodeComparison(
         compared=sum(not one.is_value for one in named),
-        compared_values=sum(one.is_value and not one.is_enums for one in named) + len(kept),
+        compared_values=sum(one.is_value and not one.is_enums for one in named) + len(kept) + len(tables),
         different=list(dict.fromkeys(_shown_code(new, edited, other))),
         values=other_texts,
-        gone_values=max(0, len(note.values - values.keys()) - len(other_values))
-        + max(0, len((note.kept or frozenset()) - kept.keys()) - len(other_kept)),
+        gone_values=sum(max(0, len((noted or set()) - now.keys()) - len(new)) for noted, now, new in of_values),
         # Of what has changed, the digest of before is gone, too.
         gone=max(0, len(note.definitions - code.keys()) - len(new)),
         left_out=list(dict.fromkeys(not_compared)),
@@ -286,7 +303,7 @@ def _numbered(named: Iterable[Definition]) -> Iterator[tuple[Definition, bytes]]
         if not one.is_value:
             number = numbers[one.name]
             numbers[one.name] += 1
-            yield one, xxhash.xxh3_64_digest(f"{one.name}\0{number}".encode("utf-8", "surrogatepass"))[:_NAME_BYTES]
+            yield one, xxhash.xxh3_64_digest(f"{one.name}\0{number}".encode("utf-8", "surrogatepass"))[:NAME_BYTES]
 
 
 def _edited_lines(named: Iterable[Definition], noted: Mapping[bytes, bytes]) -> dict[int, int]:
@@ -297,28 +314,6 @@ def _edited_lines(named: Iterable[Definition], noted: Mapping[bytes, bytes]) -> 
         if line is not None:
             edited[id(one)] = line
     return edited
-
-
-def _parted_lines(joined: Any) -> dict[bytes, bytes]:
-    lines, place = dict[bytes, bytes](), 0
-    while type(joined) is bytes and place + _NAME_BYTES < len(joined):
-        start = place + _NAME_BYTES + 1
-        end = start + joined[start - 1] * LINE_BYTES
-        lines[joined[place : start - 1]] = joined[start:end]
-        place = end
-    return lines
-
-
-def _joined(digests: Iterable[bytes]) -> bytes:
-    return b"".join(sorted(digests))
-
-
-def _parted(joined: bytes) -> frozenset[bytes]:
-    return frozenset(joined[start : start + DIGEST_BYTES] for start in range(0, len(joined), DIGEST_BYTES))
-
-
-def _parted_if_any(joined: Any) -> frozenset[bytes] | None:
-    return _parted(joined) if type(joined) is bytes and not len(joined) % DIGEST_BYTES else None
 
 
 def _python() -> str:
@@ -357,6 +352,11 @@ def _kept(places: Iterable[Place]) -> Iterator[Definition]:
         text = kept_text(value, place.module) if value_text(value) is None else None
         if text:
             yield Definition(place.name, place.file, f"{_KEPT}{text}", place.path)
+
+
+def _tables(places: Iterable[Place]) -> dict[bytes, Definition]:
+    found = (Definition(place.name, place.file, text, place.path) for place, text in member_tables(places))
+    return {_digest(one): one for one in found}
 
 
 def _kept_beside(note: CodeNote, places: Iterable[Place]) -> dict[bytes, Definition]:

@@ -11,6 +11,7 @@ from typing import Any
 from recorder.ambient.outside.code_parts.c_functions import C_METHODS, c_function_text, keeps_object
 from recorder.ambient.outside.code_parts.defining_lines import place_text
 from recorder.ambient.outside.code_parts.kept_text import earlier_kept_texts, kept_text
+from recorder.ambient.outside.code_parts.member_tables import member_table_text
 from recorder.ambient.outside.code_parts.places import Place, is_special
 from recorder.ambient.outside.code_text import assignment_line, is_constant, value_text
 from recorder.ambient.outside.reached_functions import PARTIAL, reached_functions
@@ -21,16 +22,20 @@ _OF_FUNCTIONS = (types.FunctionType, types.MethodType, staticmethod, classmethod
 _OF_INSTANCES = (types.GetSetDescriptorType, types.MemberDescriptorType)
 
 
-def untold_values(places: Iterable[Place], named: set[str], *, is_kept: bool, is_early: bool) -> Iterator[str]:
+def untold_values(
+    places: Iterable[Place], named: set[str], *, is_kept: bool, is_early: bool, has_tables: bool
+) -> Iterator[str]:
     """What the code names and the note has no digest of.
 
     named: what functions read. is_kept: the note has digests of what functions keep. is_early: they are those of an
-    earlier version.
+    earlier version. has_tables: it has digests of tables with members of enumerations.
     """
     found = dict[int, str]()
     for place in places:
         value = place.value()
         if not (_is_read(place, value, named) and value_text(value) is None and is_left_out(value)):
+            continue
+        if has_tables and member_table_text(place) is not None:
             continue
         if is_kept and (earlier_kept_texts(value, place.module)[0] if is_early else kept_text(value, place.module)):
             continue
