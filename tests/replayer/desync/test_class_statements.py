@@ -178,6 +178,7 @@ def line(text: str, source: str) -> int:
             "class Crate",
         ),
         ("@property", "@functools.cached_property", "Ferry.wind, now a cached_property", "def wind"),
+        ("@property", "@functools.cache", "Ferry.wind, now a cache without a limit", "def wind"),
         ("    @staticmethod\n", "", "Ferry.size, now a function without a decorator", "def size"),
         ("    @staticmethod\n", "    @classmethod\n", "Ferry.size, now a classmethod", "def size"),
         ("    @loud\n    @twice\n", "    @twice\n    @loud\n", "Ferry.cost, now a function of twice", "def cost"),

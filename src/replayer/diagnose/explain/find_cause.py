@@ -331,7 +331,7 @@ class _BackwardSearch(ReadNames):
             statement.calls if statement is not None else (),
             value,
             [value for value in (self._outside_value(name, item) for name in outside) if value is not None],
-            [(place, changed) for _, changed in self._path[:1] if only is not None] + self._path[only is not None :],
+            [(place, text) for _, text in self._path[: self._may_change(only, name)]] + self._path[only is not None :],
             orders if kind == "order" else [],
             read_at,
             saved_at=self._saved_at(outside) if kind == "outside" else None,

@@ -216,3 +216,37 @@ def test_the_path_into_the_state_tells_the_version_of_its_lines(capsys: pytest.C
     _, printed = explained(capsys, "Oven", OVEN.format(2), f"# One line more.\n{OVEN.format(3)}")
     _, _, way = printed.partition("  path into the state:\n")
     assert way.splitlines()[0].split() == ["old/shown_oven.py:7", "gain", "gain", "=", "self.heat", "*", "2"]
+
+
+KILN = """
+import random
+
+
+class Kiln:
+    def __init__(self):
+        self.draws, self.heat, self.smoke = 0, 0.0, 0.0
+
+    def step(self, inputs):
+        drawn = random.Random(self.draws)
+        {}
+        {}
+        self.draws += 1
+        self.heat += flame * 2
+        self.smoke += draught * 3
+
+    def save(self):
+        return repr([self.draws, self.heat, self.smoke]).encode()
+
+    def load(self, saved):
+        self.draws, self.heat, self.smoke = eval(saved)
+"""
+
+
+def test_a_line_is_not_said_to_change_a_variable_of_another_one(capsys: pytest.CaptureFixture[str]) -> None:
+    """Two draws have changed places: the path has the lines that a value went through, each with what it changes."""
+    draws = "flame = drawn.random()", "draught = drawn.random()"
+    found, printed = explained(capsys, "Kiln", KILN.format(*draws), KILN.format(*draws[::-1]))
+    assert found["cause"]["text"] in draws
+    lines = [(step["changed"], step["text"]) for step in found["cause"]["way"]]
+    assert not [text for changed, text in lines if text in draws and not text.startswith(f"{changed} =")]
+    assert "tested: with Kiln.step of A alone, B gives the state of A" in printed

@@ -36,6 +36,8 @@ _REPLACED = ("hash",)  # but this.
 # Modules whose classes and functions may be substitutes while a run is recorded, and those that set methods when they are used.
 _LEFT_OUT = ("datetime", "random", "threading", "typing", "sim", "recorder", "replayer")
 
+_NO_LIMIT = "a cache of None results"
+
 
 @attrs.frozen(eq=False)
 class CodeStatement:
@@ -68,7 +70,9 @@ class CodeStatement:
             return f"{self.what}{self.name} ({file}{'' if line is None else f':{line}'})"
         line = import_line(path, self.name)
         where = place_text(path, self.name) if line is None else f"{file}:{line}"
-        return f"{self.name}, now {self.now} ({where})"
+        # The digests of a note have the limit as it is.
+        now = "a cache without a limit" if self.now == _NO_LIMIT else self.now
+        return f"{self.name}, now {now} ({where})"
 
 
 def statements_of(places: Iterable[Place], named: set[str]) -> Iterator[CodeStatement]:

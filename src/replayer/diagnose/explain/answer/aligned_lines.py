@@ -206,6 +206,15 @@ class AlignedLines:
         is_own = DIVERGED not in kinds or self._is_one_statement(item, settled)
         return text if is_own or not name else f"after its branch, {text}"
 
+    def _may_change(self, only: tuple[SourceLocation, SourceLocation | None] | None, name: str) -> bool:
+        """Return True for a line that only one version has, unless it gives a value to other variables than this one."""
+        if only is None:
+            return False
+        statement = self._alignment.source(only[0].path).statement(only[0].line)
+        return (
+            statement is None or not statement.writes or name.rpartition(":")[2] in statement.writes or name[0] != "f"
+        )
+
     def _is_of_frame(self, name: str, record: Record) -> bool:
         """Return True for a variable of the call that a record is of, or of the function around an expression."""
         return name.startswith(f"f{record.frame}:") or is_inner(record.function)

@@ -146,3 +146,10 @@ def test_a_part_has_the_name_of_its_value() -> None:
     """An order is named before the value."""
     assert named_part("units", "[14].hp") == "units[14].hp"
     assert named_part("bag", "order of ") == "order of bag"
+
+
+def test_a_member_that_a_value_holds_twice_is_named_each_time() -> None:
+    """It is one object wherever it is: that a second place leads to the first one says nothing."""
+    mood = enum.Enum("Mood", ["CALM", "LOUD"])
+    parts = parts_of([mood["CALM"], mood["CALM"], mood["LOUD"]])
+    assert [parts[f"[{number}]"] for number in range(3)] == ["Mood.CALM", "Mood.CALM", "Mood.LOUD"]
