@@ -24,13 +24,13 @@ from sim.adapters.capture.own_memory import TEXT_KINDS
 from sim.adapters.capture.pack import KINDS_FIELD
 from sim.adapters.capture.repeated.inputs_since_reset import InputsSinceReset
 from sim.adapters.capture.rng_state import is_generator, pcg_bytes
-from sim.adapters.capture.survey import KIND_NUMBERS, Attribute, Classify, Structure, field_name
+from sim.adapters.capture.survey import KIND_NUMBERS, LEFT_OUT, Attribute, Classify, Structure, field_name
 from sim.kernel.exactness import Level
 from sim.kernel.foreign_arrays import to_numpy
 from sim.kernel.state import State
 
 _LEFT_ALONE = ("kept", "clock", "drawing", "unknown")  # Not saved, as the adapter or the user chose: not proved either.
-_COARSE = ("kept", "clock", "drawing")
+_COARSE = ("kept", LEFT_OUT, "clock", "drawing")
 OUTLIVING_MAX = 3  # Examples of objects of C code that outlive a reset.
 _MISSING: Any = object()
 

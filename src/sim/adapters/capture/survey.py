@@ -12,7 +12,7 @@ attribute that is sometimes a number and sometimes None, is thus restored by a l
     object     an instance of a class with attributes: a separate layer, restored in place
     same       an object that is captured already, under the name in the detail
     fixed      functions without a name of their own: not saved, and watched, since a replacement would not be saved
-    kept       not saved: configuration, rendering
+    kept       not saved: configuration, rendering, and what the user left out
     drawing    kept, and watched: None until now, and a drawing object by its name; it may become something else
     clock      kept: a time of the day
     unknown    not saved, although a step may read it
@@ -24,7 +24,7 @@ import functools
 import re
 import types
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import attrs
 import numpy as np
@@ -46,7 +46,7 @@ Category = Literal[
     "cell", "array", "foreign", "generator", "rest", "constant", "object", "same", "fixed", "kept", "drawing", "clock",
     "unknown",
 ]  # fmt: skip
-Treatment = Literal["kept", "clock", "drawing", "open"]
+Treatment = Literal["kept", "left out", "clock", "drawing", "open"]
 Classify = Callable[[object, str, Any], Treatment | None]
 
 LAYERS_MAX = 200  # Objects in objects, each with fields of its own; further ones are nodes of the graph.
@@ -58,6 +58,7 @@ KINDS: tuple[Any, ...] = (
 KIND_NUMBERS = {kind: number for number, kind in enumerate(KINDS)}
 _FLOATS = frozenset((float, np.float16, np.float32, np.float64))
 NEVER_SET = "none"  # An attribute that was always None may still become a number.
+LEFT_OUT: Final = "left out"  # By the user, not by an adapter: what saved attributes hold of it is saved all the same.
 _NAME_CHARS = re.compile(r"[^A-Za-z0-9_.-]")
 _NAME_CHARS_MAX = 150
 FIELD_NAMES_KEPT = 1 << 13  # Those of all attributes with fields of some simulations: each survey asks for them.
@@ -73,7 +74,8 @@ class Attribute:
         name: of the attribute.
         category: see above.
         detail: "i" or "f" for a cell; "none" for an attribute in the rest that was never set; [dtype, shape] for an
-            array; see pcg_kind for a generator; the class of an object; the type of an unknown.
+            array; see pcg_kind for a generator; the class of an object; the type of an unknown; "left out" for a kept
+            attribute that the user chose.
     """
 
     name: str
@@ -235,9 +237,10 @@ class Surveyor:
         found = self._category(holder, full, before.name, value, before, set(), is_new=False)
         return found == (before.category, before.detail)
 
-    def category(self, holder: Any, full: str, value: Any) -> Category:
-        """The category of a new attribute of an object."""
-        return self._category(holder, full, full.rpartition(".")[2], value, None, set(), is_new=False)[0]
+    def described(self, holder: Any, full: str, value: Any) -> Attribute:
+        """A new attribute of an object."""
+        name = full.rpartition(".")[2]
+        return Attribute(name, *self._category(holder, full, name, value, None, set(), is_new=False))
 
     def _category(self, holder: Any, full: str, *arguments: Any, is_new: bool) -> tuple[Category, Any]:
         try:
@@ -260,8 +263,10 @@ class Surveyor:
         treatment = self._classify(holder, attribute, value)
         if treatment in ("kept", "clock", "drawing"):
             return treatment, None
-        if self._ignored and (full in self._ignored or self._is_ignored(type(holder), attribute)):
-            return "kept", None
+        if treatment == LEFT_OUT or (
+            self._ignored and (full in self._ignored or self._is_ignored(type(holder), attribute))
+        ):
+            return "kept", LEFT_OUT
         if full in self.unknown:
             return "unknown", self.unknown[full]
         if before is not None and was == "rest" and before.detail != NEVER_SET:
@@ -303,7 +308,7 @@ class Surveyor:
 
     def _is_left_alone(self, holder: Any, name: str, value: Any) -> bool:
         is_ignored = bool(self._ignored) and self._is_ignored(type(holder), name)
-        return is_ignored or self._classify(holder, name, value) in ("kept", "clock", "drawing")
+        return is_ignored or self._classify(holder, name, value) in ("kept", LEFT_OUT, "clock", "drawing")
 
     def _is_ignored(self, kind: type, attribute: str) -> bool:
         """Return True for an attribute that is left out of all objects of a class, as it is of those in the graph."""
@@ -333,7 +338,9 @@ class Surveyor:
         """Return True for an object with an attribute that only the user's own object can have."""
         held = vars(value).items()
         return any(
-            self._classify(value, name, one) == "kept" for name, one in held if module_of(type(one)) != "builtins"
+            self._classify(value, name, one) in ("kept", LEFT_OUT)
+            for name, one in held
+            if module_of(type(one)) != "builtins"
         )
 
     def _has_name(self, function: Any) -> bool:

@@ -30,6 +30,7 @@ from sim.adapters.capture.rng_state import (
 )
 from sim.adapters.capture.survey import (
     KINDS,
+    LEFT_OUT,
     Attribute,
     Classify,
     Layer,
@@ -91,6 +92,9 @@ class _Restoring:
         self._made: list[Any] = []
         self._used: set[int] = set()  # Arrays that were written to: a second attribute gets its own array.
         self._known: dict[str, Any] = {}
+        self._left_alone: dict[
+            str, Any
+        ] = {}  # What is not saved, as the objects have it now: saved values may refer to it.
         self._cell_count = 0
 
     def run(self, constants: Sequence[Any]) -> dict[str, Any]:
@@ -121,7 +125,7 @@ class _Restoring:
 
     def _rest_values(self) -> Iterator[Any]:
         """The values of all other attributes, in their order. Raises NotCapturedError for a lost class."""
-        known = self._known | self._objects | kept_values(self._structure, self._objects)
+        known = self._left_alone | self._known | self._objects | kept_values(self._structure, self._objects)
         try:
             return iter(Restoring(self._graph, known).run())
         except NotFoundError as error:
@@ -138,8 +142,12 @@ class _Restoring:
     def _clear(self, layer: str, saved: set[str], attributes: dict[str, Any]) -> None:
         """Remove the attributes that a used instance has and the saved one did not have."""
         for name in attributes.keys() - saved:
-            if self._surveyor.category(self._objects[layer], f"{layer}.{name}", attributes[name]) not in _LEFT_ALONE:
+            full = f"{layer}.{name}"
+            found = self._surveyor.described(self._objects[layer], full, attributes[name])
+            if found.category not in _LEFT_ALONE:
                 del attributes[name]
+            elif found.detail != LEFT_OUT:
+                self._left_alone[full] = attributes[name]
 
     def _restore(self, layer: str, attribute: Attribute, attributes: dict[str, Any]) -> None:
         full = f"{layer}.{attribute.name}"

@@ -14,7 +14,7 @@ from sim.adapters.capture.arguments.object_values import ObjectValues
 from sim.adapters.capture.graph.names.classes import ClassFinder
 from sim.adapters.capture.recapture import ProvedSimulation, ProvedState
 from sim.adapters.capture.rng_state import is_generator
-from sim.adapters.capture.survey import Treatment
+from sim.adapters.capture.survey import LEFT_OUT, Treatment
 from sim.adapters.capture.unpack import parts_of
 from sim.adapters.interface.adapter_registry import Adapter, NoStepError, NotCapturedError
 from sim.adapters.interface.attempts import KeepsItsAttempts
@@ -128,7 +128,7 @@ class PlainObjectSimulation(KeepsItsAttempts, ProvedSimulation):
 
         def classify(holder: object, attribute: str, _: Any) -> Treatment | None:
             is_other = state_names is not None and holder is subject and attribute not in state_names
-            return "kept" if is_other else None
+            return LEFT_OUT if is_other else None
 
         home = type(subject).__module__
         self._captured = ProvedState(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import decimal
+import random
 import threading
 import types
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,8 @@ import pytest
 
 import recorder
 import replayer
-from sim.adapters import NotCapturedError, adapt
+from sim.adapters import NotCapturedError, adapt, fields
+from sim.adapters.capture.captured_state import CapturedState
 
 
 class Item:
@@ -137,3 +140,97 @@ def test_pickle_is_advised_where_it_helps() -> None:
         ) as refused:
             adapt(Holder(types.MappingProxyType({})), trust=trust)
         assert "trust=" not in str(refused.value)
+
+
+class Table:
+    """An attribute that is left out holds what saved attributes hold, too."""
+
+    def __init__(self, kind: str = "list") -> None:
+        made: dict[str, Any] = {
+            "list": [1],
+            "dict": {"total": 1},
+            "random": random.Random(1),
+            "object": Item(),
+            "method": self.sum,
+        }
+        self.also = made[kind]
+        self.held = [made[kind]]
+        self.total = 0
+
+    def sum(self) -> int:
+        return self.total
+
+    def step(self) -> None:
+        self.total += 1
+        match self.held[0]:
+            case list() as held:
+                held.append(self.total)
+            case dict() as held:
+                held["total"] += 1
+            case random.Random() as held:
+                held.random()
+            case Item() as held:
+                held.price += 1
+        self.also = self.held[0]
+
+    def seen(self) -> str:
+        held = self.held[0]
+        if isinstance(held, random.Random):
+            held = held.getstate()
+        return repr(held() if callable(held) else getattr(held, "price", held))
+
+
+@pytest.mark.parametrize("what", ["ignore", "fields"])
+@pytest.mark.parametrize("kind", ["list", "dict", "random", "object", "method"])
+def test_an_object_that_is_left_out_in_one_place_is_saved_in_another(kind: str, what: str, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"ignore": ["Table.also"]} if what == "ignore" else {"what": fields("held", "total")}
+    subject = Table(kind)
+    truth = [subject.seen()]
+    with recorder.record(subject, tmp_path / "run.tape", quiet=True, **options) as table:
+        for _ in range(12):
+            table.step()
+            truth.append(subject.seen())
+    assert len(set(truth)) == 13
+    with replayer.open(tmp_path / "run.tape", world=lambda: Table(kind)) as run:
+        for tick in (12, 0, 7):
+            run.seek(tick)
+            assert run.subject.seen() == truth[tick]
+        assert run.verify().ok
+
+
+class Workshop:
+    def __init__(self, held: Any) -> None:
+        self.tool = held
+        self.held = [held] if not isinstance(held, Item) else weakref.ref(held)
+
+    def step(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("held", "reason"), [(threading.Lock(), "a lock cannot be saved"), (Item(), "a weak reference to it is saved")]
+)
+def test_what_cannot_be_saved_is_left_out_in_each_place_or_refused(held: Any, reason: str) -> None:
+    """The recording would not hold it, and a replay would not have it."""
+    with pytest.raises(NotCapturedError, match=reason) as refused:
+        adapt(Workshop(held), ignore=["Workshop.tool"])
+    assert "Workshop.held" in str(refused.value)
+    adapt(Workshop(held), ignore=["Workshop.tool", "Workshop.held"]).step(None)
+
+
+def test_what_an_adapter_leaves_alone_is_the_present_object_after_a_restore() -> None:
+    def captured(subject: Any) -> CapturedState:
+        return CapturedState([("Workshop", subject)], lambda _, name, __: "kept" if name == "tool" else None)
+
+    state = captured(Workshop([1])).state.snapshot()
+    other = Workshop([2])
+    restored = captured(other)
+    restored.state.restore(state)
+    restored.unpack()
+    assert other.held == [[2]]
+    assert other.held[0] is other.tool
+    del other.tool
+    with pytest.raises(
+        NotCapturedError, match=r"the state refers to Workshop\.tool, which was left out, and does not hold"
+    ):
+        restored.unpack()

@@ -32,6 +32,7 @@ from sim.adapters.capture.graph.values.foreign_values import (
     overlap,
     shared_memory,
 )
+from sim.adapters.capture.graph.values.names_elsewhere import left_out_of
 from sim.adapters.capture.graph.values.node_names import NodeNames, NodesByName
 from sim.adapters.capture.graph.values.trees import TreeEncoder, marked_in, pack, unpack
 from sim.adapters.interface.adapter_registry import NotCapturedError
@@ -241,7 +242,14 @@ class SpecialNodes:
         self._put(number, pack([handler.name, plain, trees]), self.edges.get(number, ()))
 
     def _is_saved(self, value: Any) -> bool:
-        return self._encoder.node_at(id(value)) is not None or id(value) in self._encoder.known
+        is_saved = self._encoder.node_at(id(value)) is not None or id(value) in self._encoder.known
+        if not is_saved and id(value) in left_out_of(self._encoder.known):
+            raise UnsavableError(
+                "a weak reference to it is saved, but the attribute that holds it is left out",
+                "leave out the weak reference as well, or neither",
+                value,
+            )
+        return is_saved
 
     def _put(self, number: int, content: bytes, edges: tuple[int, ...]) -> tuple[int, ...]:
         if self.contents.get(number) == content:

@@ -26,12 +26,12 @@ from sim.adapters.capture.known_objects import kept_values
 from sim.adapters.capture.native_objects import is_native
 from sim.adapters.capture.pickle_protocol import Pickler
 from sim.adapters.capture.repeated.outliving import find_compiled_objects
-from sim.adapters.capture.survey import Classify, Structure, structure_from_plain
+from sim.adapters.capture.survey import LEFT_OUT, Classify, Structure, structure_from_plain
 from sim.adapters.capture.values import decode_state, decode_value, encode_state
 from sim.adapters.interface.adapter_registry import NotCapturedError
 from sim.kernel.state import State
 
-_COARSE = ("kept", "clock", "drawing")
+_COARSE = ("kept", LEFT_OUT, "clock", "drawing")
 _LEFT_ALONE = ("unknown", "fixed")
 _ENTANGLED = "it shares an object with something that cannot be saved"
 _FINALIZED = "it leads to an object with __del__, which the end of a copy would call"

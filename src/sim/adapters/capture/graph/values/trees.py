@@ -23,7 +23,7 @@ import numpy as np
 from sim.adapters.capture.digest.loggers import logger_name, logger_named
 from sim.adapters.capture.graph.attribute_setters import set_attributes
 from sim.adapters.capture.graph.names.array_types import array_type_from_plain, array_type_to_plain
-from sim.adapters.capture.graph.names.classes import LOCALS, ClassFinder
+from sim.adapters.capture.graph.names.classes import LOCALS, ClassFinder, NotFoundError
 from sim.adapters.capture.graph.names.known_names import NAMED, NAMES
 from sim.adapters.capture.graph.names.local_functions import function_in, name_in_function
 from sim.adapters.capture.graph.names.python_class import base_of, make_shell
@@ -270,6 +270,11 @@ class TreeDecoder:
             case ["t", *items]:
                 return tuple(map(self.of, items))
             case ["k", str(name)]:
+                if name not in self._known:
+                    raise NotFoundError(
+                        f"the state refers to {name}, which was left out, and does not hold it: an attribute that was not "
+                        "left out held the same object; record it again"
+                    )
                 return self._known[name]
             case ["c", float(real), float(imaginary)]:
                 return complex(real, imaginary)
