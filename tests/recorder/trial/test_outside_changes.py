@@ -8,6 +8,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import trapped_games as games
 
@@ -120,3 +121,40 @@ def test_what_differs_is_named_by_its_path(tmp_path: Path) -> None:
     """The trial names no field in which objects are kept."""
     with pytest.raises(NotCapturedError, match=r"the state after step 1 differs: soldiers\[1\]\.number\. "):
         recorder.record(Barracks(), tmp_path / "run.tape", quiet=True, trial_ms=4000)
+
+
+class Heat:
+    """What a room's class leads to, and its stove holds, too."""
+
+    def __init__(self) -> None:
+        self.degrees = np.zeros(3)
+
+
+class Room:
+    """Its class names what stands in it, and counts."""
+
+    heat: Any = None
+    opened = 0
+
+
+class House:
+    """Saves the heat itself, and restores it in place."""
+
+    def __init__(self) -> None:
+        self.heat = Heat()
+        Room.heat = self.heat
+
+    def step(self, _: Any) -> None:
+        """Warm the room."""
+        Room.heat.degrees += 1.0
+        Room.opened += 1
+
+    def save(self) -> dict[str, Any]:
+        return {"degrees": self.heat.degrees}
+
+    def load(self, saved: dict[str, Any]) -> None:
+        self.heat.degrees[:] = saved["degrees"]
+
+
+def test_what_a_class_leads_to_is_not_called_unsaved_where_a_restore_brings_it_back() -> None:
+    assert try_simulation(as_simulation(House()), 4000.0).outside == ("Room.opened (class attribute)",)
