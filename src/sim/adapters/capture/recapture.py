@@ -208,15 +208,18 @@ class ProvedState(CapturedState):
             left_alone[id(self.objects[layer.name])] = {
                 one.name for one in layer.attributes if one.category in _LEFT_ALONE
             }
-        classify = self._classify
+        classify, ignored = self._classify, self._graph.groups.ignored_of_classes()
 
         def excluded(holder: object, name: str) -> bool:
             names = left_alone.get(id(holder))
             if names is not None:
                 return name in names
+            if name in ignored.get(type(holder), ()):
+                return True
             return classify(holder, name, getattr(holder, name, None)) in _COARSE
 
-        holders = {key for key, names in left_alone.items() if names} if self._classifies_layers_only else None
+        is_of_layers = self._classifies_layers_only and not ignored
+        holders = {key for key, names in left_alone.items() if names} if is_of_layers else None
         return ValueSubject(dict(self._layers), excluded, holders, self.home, self._detached, self._readers)
 
 

@@ -234,3 +234,43 @@ def test_what_an_adapter_leaves_alone_is_the_present_object_after_a_restore() ->
         NotCapturedError, match=r"the state refers to Workshop\.tool, which was left out, and does not hold"
     ):
         restored.unpack()
+
+
+class SlottedItem:
+    __slots__ = ("picture", "price")
+
+    def __init__(self) -> None:
+        self.price, self.picture = 1, "red"
+
+
+class Pile:
+    """Objects inside of lists, of which something is left out, and one of another class."""
+
+    def __init__(self, kind: type) -> None:
+        self.items = [kind(), kind()]
+        self.others = [Bullet()]
+
+    def step(self) -> None:
+        for item in self.items:
+            item.price += 1
+            item.picture = f"{item.price}"
+        self.others[0].sprite += "x"
+
+
+@pytest.mark.parametrize("kind", [Item, SlottedItem])
+def test_what_is_left_out_of_objects_in_lists_is_not_missed_in_a_keyframe(kind: type, tmp_path: Path) -> None:
+    with recorder.record(
+        Pile(kind), tmp_path / "run.tape", ignore=[f"{kind.__name__}.picture"], keyframe_interval_ticks=4, quiet=True
+    ) as pile:
+        for _ in range(12):
+            pile.step()
+    with replayer.open(tmp_path / "run.tape", world=lambda: Pile(kind)) as run:
+        report = run.verify()
+        assert report.ok, report
+        run.seek(6)
+        assert [vars(one) for one in run.subject.others] == [{"sprite": "xxxxxx"}]
+        digest = run.simulation.value_digest()
+        run.subject.items[0].picture = "another"
+        assert run.simulation.value_digest() == digest
+        run.subject.items[0].price += 1
+        assert run.simulation.value_digest() != digest

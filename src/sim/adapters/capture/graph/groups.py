@@ -154,6 +154,11 @@ class Groups:
         examples = [rows.objects[0] for rows in listed if isinstance(rows, ObjectRows) and rows.objects]
         return [(type(one), names_of(one)) for one in examples]
 
+    def ignored_of_classes(self) -> dict[type, frozenset[str]]:
+        """The attributes that are not saved, of the classes of the objects that have any."""
+        found = {cls: ignored_of(cls, self._ignored) for cls in self._of_class} if self._ignored else {}
+        return {cls: names for cls, names in found.items() if names}
+
     def content_of(self, value: Any) -> Group | None:
         """The group of what an object of a class derived from list, dict or deque holds; None for other classes."""
         base = base_of(type(value))
