@@ -42,6 +42,7 @@ from replayer.diagnose.investigation.investigate import investigate
 from replayer.report.before_step import NOT_KNOWN, before_step_lines, refuted_text
 from replayer.report.cause_text import after_it, at_this_line, cause_text, name_with_folder, where_from
 from replayer.report.outside_lines import (
+    between_lines,
     dependence_lines,
     outside_cause_line,
     outside_lines,
@@ -338,7 +339,7 @@ def _elements_text(elements: DifferingElements) -> str:
 
 
 def _known_lines(explanation: Explanation) -> list[str]:
-    between, unrepeated = explanation.between, unrepeated_lines(explanation.outside)
+    between, unrepeated = between_lines(explanation), unrepeated_lines(explanation.outside)
     lines = [
         *code_lines(explanation.code),
         *changed_lines(explanation.changed_settings),
@@ -346,14 +347,12 @@ def _known_lines(explanation: Explanation) -> list[str]:
         *([] if explanation.knows_settings else [SETTINGS_UNKNOWN]),
         "  and what classes and modules had kept when the recording began;",
     ]
-    if between is not None and between.suspicious:
-        lines = [f"  {between.found}"]
-    elif between is not None:
-        lines.append(f"  a change of the state: {between.found}")
+    if explanation.is_maybe_in_step:
+        lines = [*between, *lines[:-1], lines[-1].removesuffix(";")]
+    elif explanation.between is not None and explanation.between.suspicious:
+        lines = between
     else:
-        lines.append(
-            "  nor a change of the state between two steps, which no variant repeats; recording with between_steps=True names one"
-        )
+        lines += between
     lines = [*unrepeated, *lines, *tested_block(explanation)]
     if explanation.place.fields:
         names = ", ".join(shown_fields(explanation.place.fields))

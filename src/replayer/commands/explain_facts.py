@@ -45,6 +45,7 @@ def explanation_facts(path: Location, explanation: Explanation) -> dict[str, Any
         "functions": attrs.asdict(explanation.functions) if explanation.functions is not None else None,
         "code": attrs.asdict(explanation.code) if explanation.code is not None else None,
         "between_steps": attrs.asdict(explanation.between) if explanation.between is not None else None,
+        "changing_lines": list(map(_place_facts, explanation.changing_lines)),
         "seen": explanation.seen,
         "memory_runs": explanation.memory_runs,
         "tested": [attrs.asdict(tested) for tested in explanation.tested],

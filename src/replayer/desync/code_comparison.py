@@ -62,6 +62,11 @@ def compared_code(tape: Tape, factory: Factory | None) -> TestedCause | None:
     return _told(found, outside, is_known=is_known)
 
 
+def is_changed_code(code: TestedCause | None) -> bool:
+    """Return True if the comparison found functions or constants that are others than when the tape was recorded."""
+    return code is not None and any(text in code.found for text in _OF_CODE)
+
+
 def _class_of(simulation: Any) -> str:
     """The class that META of a recording would name: of an environment with wrappers, that of the innermost one."""
     adapter = hook(inner_of(simulation), HasAdapter)

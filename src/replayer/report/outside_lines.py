@@ -44,11 +44,30 @@ def what_is_known(explanation: Explanation) -> str:
         unrepeated_lines(explanation.outside)
         or explanation.differs_by is not None
         or explanation.depends_on is not None
+        or explanation.is_maybe_in_step
     ):
         return "not tested either are"
     if any(one.suspicious for one in explanation.tested):
         return "what may be the cause is marked ! below; not tested are"
     return "the cause is not known: not tested are"
+
+
+def between_lines(explanation: Explanation) -> list[str]:
+    """What is known of a change of the state between the last step and this one, with the lines that may have made it."""
+    between = explanation.between
+    if between is None:
+        which = "nor a change of the state between two steps, which no variant repeats"
+        return [f"  {which}; recording with between_steps=True names one"]
+    if not between.suspicious:
+        return [f"  a change of the state: {between.found}"]
+    lines = [f"  {between.found}"]
+    shown = explanation.changing_lines[:_READS_SHOWN]
+    lines += (
+        ["  lines of the code, not seen to be of the step, that change an attribute of this name:"] if shown else []
+    )
+    lines += [f"    {one.name:<20} {f'{one.function}(): ' if one.function else ''}{one.text}" for one in shown]
+    more = len(explanation.changing_lines) - len(shown)
+    return lines + ([f"    and {counted(more, 'more line')}"] if more > 0 else [])
 
 
 def variants_heading(explanation: Explanation) -> str:

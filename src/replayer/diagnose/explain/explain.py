@@ -17,11 +17,12 @@ from recorder.exception_text import STEP_RAISED
 from recorder.factory_spec import Factory
 from recorder.location.tape_location import tape_location
 from replayer.desync.code_comparison import compared_code
-from replayer.desync.finding import Finding
+from replayer.desync.finding import Finding, TestedCause
 from replayer.desync.tested_causes import between_steps
 from replayer.diagnose.explain.answer.explanation import Explanation
 from replayer.diagnose.explain.answer.known_differences import with_known_differences
 from replayer.diagnose.explain.answer.split_objects import with_joined
+from replayer.diagnose.explain.before_step.changed_before import with_changed_before
 from replayer.diagnose.explain.explained_pair import explained_pair, with_memory_tested
 from replayer.diagnose.explain.given.given_cause import with_given
 from replayer.diagnose.explain.outside.deciding_variables import with_deciding_variables
@@ -182,9 +183,11 @@ class _Case:
         problems: why ticks before it could not be verified. is_found: a variant that verified all ticks found this one.
         """
         code = compared_code(self.tape, self.factory)  # Before a step runs here, which may keep something in a module.
-        return attrs.evolve(self._explain(tick, finding, problems, is_found=is_found), code=code)
+        return attrs.evolve(self._explain(tick, finding, problems, code, is_found=is_found), code=code)
 
-    def _explain(self, tick: int, finding: Finding | None, problems: Sequence[str], *, is_found: bool) -> Explanation:
+    def _explain(
+        self, tick: int, finding: Finding | None, problems: Sequence[str], code: TestedCause | None, *, is_found: bool
+    ) -> Explanation:
         tape, variants = self.tape, [self.now, *self.others]
         if not tape.first_tick < tick <= tape.last_tick:
             raise MissingTickError(tick, f"steps lead to ticks {tape.first_tick + 1:,} to {tape.last_tick:,}")
@@ -221,7 +224,8 @@ class _Case:
             return self.further(explanation, before) if explanation.is_seen else explanation
         explanation = with_known_differences(tape, self.factory, explanation, finding)
         raised = attrs.evolve(explanation, differs_by=kinds.raises_by(explanation))
-        return self.further(attrs.evolve(raised, depends_on=kinds.depends_on(raised)), before)
+        further = self.further(attrs.evolve(raised, depends_on=kinds.depends_on(raised)), before)
+        return further if self.asked else with_changed_before(further, tape, self.runner, self.now, before, code)
 
     def _kinds(self, tick: int, before: Snapshot) -> KindsTested:
         return KindsTested(self.asked, self._runs(tick, before))

@@ -29,6 +29,7 @@ from recorder.processes.fork_hazard import NewThreads, fork_hazard
 from recorder.processes.interpreter import begin_as_python, module_program
 from replayer.desync.location import PhaseStep, watched_advance
 from replayer.desync.stand_ins import use_stand_ins
+from replayer.diagnose.explain.before_step.change_search import changed_before
 from replayer.diagnose.explain.given.give import give_from_the_other
 from replayer.diagnose.explain.outside.first_seeds import first_seeds
 from replayer.diagnose.explain.outside.import_reads import noting_variables
@@ -114,6 +115,9 @@ def _do(job: dict[str, Any], answers: int, load: Load) -> dict[str, Any]:
                 result = {"state": snapshot_to_plain(cursor.state.snapshot())}
             case "give":
                 result = _given(tape, job, load).to_plain()
+            case "change":
+                _load_adapter(tape)
+                result = changed_before(tape, job, lambda: make_simulation(tape, load()))
             case _:
                 result = _trace(tape, job, load)
     return result

@@ -241,6 +241,21 @@ class VariantRunner:
             return GivenValues(why_not=str(error).removeprefix(f"{variant.label}: "))
         return GivenValues.from_plain(result)
 
+    def change(
+        self, variant: Variant, tick: int, before: Snapshot, later: tuple[Snapshot, Snapshot] | None
+    ) -> dict[str, Any] | None:
+        """Try changes of the state before the step to a tick on a variant; see before_step. None if that cannot be done.
+
+        later: the recorded and the replayed state at the next recorded keyframe.
+        """
+        plain = {"tick": tick, "before": snapshot_to_plain(before)}
+        plain["later"] = list(map(snapshot_to_plain, later or ()))
+        try:
+            (result,) = self._run([self._job("change", variant) | plain], [variant])
+        except VariantFailedError:
+            return None
+        return result
+
     def search(self, variant: Variant, progress: Callable[[float], None]) -> SearchResult:
         """Verify the tape on this variant up to the first bad tick. progress: called with a fraction, from 0 to 1.
 

@@ -64,7 +64,7 @@ def investigate(
             return explanation
         if explanation.memory_runs or (explanation.agrees and not explanation.is_seen):
             return explanation
-        if explanation.between is not None and explanation.between.suspicious:
+        if explanation.between is not None and explanation.between.suspicious and not explanation.is_maybe_in_step:
             return explanation
         on_stage(f"tick {explanation.tick:,}: hidden state is searched")
         check.start()

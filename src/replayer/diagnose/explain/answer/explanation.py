@@ -85,7 +85,10 @@ class Explanation:
         place: phase and fields in which the two variants differ, or in which all of them differ from the tape.
         report: of verifying a tape that is damaged or not sealed, if no bad tick was found on it; else None.
         identities: pairs of names that led to one object before the step in one of the two, and to two in the other.
-        between: the comparison that the recorder made before the step to the tick; None without one.
+        between: the comparison that the recorder made before the step to the tick, or a change of the state before it
+            with which the step gives the recorded one; None without either.
+        is_maybe_in_step: True if that change may be made in the step itself as well.
+        changing_lines: lines of the user's code, not seen to be of the step, that make such a change.
         code: the comparison of the loaded code with the recorded one; None without a note of that.
         outside: what the step reads of the outside world, compared with the recording; differences first.
         settings: of the whole process, that differed before the step.
@@ -122,6 +125,8 @@ class Explanation:
     report: VerificationReport | None = None
     known_states: tuple[Snapshot, Snapshot] | None = None
     between: TestedCause | None = None
+    is_maybe_in_step: bool = False
+    changing_lines: list[SourceLocation] = attrs.field(factory=list)
     code: TestedCause | None = None
     outside: list[ReadComparison] = attrs.field(factory=list)
     identities: list[DifferingIdentity] = attrs.field(factory=list)

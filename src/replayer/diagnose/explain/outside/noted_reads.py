@@ -31,7 +31,7 @@ def with_noted(explanation: Explanation, tape: Tape, *, is_of_commits: bool) -> 
     compared = [] if is_of_commits else compare_reads(at.note, reads, at)
     return attrs.evolve(
         explanation,
-        between=None if explanation.tick is None else between_steps(tape, explanation.tick),
+        between=explanation.between or (None if explanation.tick is None else between_steps(tape, explanation.tick)),
         outside=with_later_changes(compared, tape.meta.get("created")),
         changed_settings=list(map(change_text, at.changes)),
         knows_settings=at.is_known,

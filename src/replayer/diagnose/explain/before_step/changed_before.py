@@ -1,0 +1,78 @@
+"""Add to an explanation without a cause: a change of the state before the step with which the step gives the recorded state."""
+
+from __future__ import annotations
+
+import attrs
+
+from recorder.text import counted
+from replayer.desync.code_comparison import is_changed_code
+from replayer.desync.finding import NOT_DETERMINISTIC, STACK_DEPTH, TestedCause
+from replayer.desync.tested_causes import BETWEEN, between_steps
+from replayer.diagnose.explain.answer.explanation import Explanation
+from replayer.diagnose.explain.before_step.answer import ChangingLines, Found
+from replayer.diagnose.explain.trace_step import NOT_REPEATABLE
+from replayer.diagnose.explain.variants import Variant, VariantRunner, reads_of, traced_present
+from replayer.tape.tape import Tape
+from sim.kernel.state import Snapshot
+
+_LINES_SHOWN = 3
+
+
+def with_changed_before(
+    explanation: Explanation,
+    tape: Tape,
+    runner: VariantRunner,
+    now: Variant,
+    before: Snapshot,
+    code: TestedCause | None,
+) -> Explanation:
+    """Try changes of the state before the step, if all variants gave one state, which is not the recorded one.
+
+    now: the present variant. code: the comparison of the code with the recorded one.
+    """
+    tick = explanation.tick
+    if tick is None or not _is_open(explanation) or is_changed_code(code):
+        return explanation
+    seen = between_steps(tape, tick)
+    if seen is not None and seen.suspicious is not None:
+        return explanation  # The recorder compared these states itself.
+    answer = runner.change(now, tick, before, explanation.known_states)
+    found = Found.from_plain(answer["found"]) if answer is not None else Found()
+    if answer is None or not found.texts:
+        return explanation
+    lines = ChangingLines.from_plain(answer["lines"])
+    reads = reads_of(traced_present(explanation.variants))
+    is_same_code = code is not None and code.suspicious is False
+    is_outside = lines.is_sure and not reads and is_same_code
+    told = TestedCause(BETWEEN, _text(tick, found, lines, is_outside=is_outside), suspicious=True)
+    return attrs.evolve(explanation, between=told, is_maybe_in_step=not is_outside, changing_lines=lines.of_others)
+
+
+def _is_open(explanation: Explanation) -> bool:
+    """Return True if nothing that was tried changes the result, which is not the recorded one, and is always the same."""
+    if explanation.pair is not None or explanation.agrees or not explanation.ran:
+        return False
+    if explanation.differs_by is not None or explanation.depends_on is not None or explanation.replaced is not None:
+        return False
+    if any(note in explanation.notes for note in (NOT_DETERMINISTIC, NOT_REPEATABLE, STACK_DEPTH)):
+        return False
+    is_suspected = any(one.suspicious for one in explanation.tested)
+    return not is_suspected and len({one.result for one in explanation.ran}) == 1
+
+
+def _text(tick: int, found: Found, lines: ChangingLines, *, is_outside: bool) -> str:
+    first, *others = found.texts
+    when = f"changed between tick {tick - 1:,} and {tick:,}, outside of the step"
+    if not is_outside:
+        when += ", or at first in the step by something that neither the state nor the inputs hold"
+    text = f"{when}: {first}: with that change the step gives the recorded state, and without it another one"
+    if others:
+        text += f"; it gives the recorded state as well with {', and with '.join(others)}"
+    if is_outside:
+        return f"{text}; no line was found that the step may run and that changes an attribute of this name"
+    if lines.of_step:
+        named = ", ".join(f"{one.name} {one.function}()" for one in lines.of_step[:_LINES_SHOWN])
+        more = len(lines.of_step) - _LINES_SHOWN
+        named += f" and {counted(more, 'other')}" if more > 0 else ""
+        text += f"; lines that the step may run and that change an attribute of this name: {named}"
+    return text

@@ -1,0 +1,145 @@
+"""Lines of the user's code that change an attribute, or what it holds, from reading the code: nothing is run."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import attrs
+
+from replayer.diagnose.explain.before_step.answer import ChangingLines
+from replayer.diagnose.explain.before_step.program_code import Function, ProgramCode
+from replayer.diagnose.explain.cause import SourceLocation
+
+_CHANGE_LISTS = """
+append appendleft extend extendleft insert remove pop popleft popitem clear sort reverse rotate update setdefault add discard
+difference_update intersection_update symmetric_difference_update move_to_end fill put resize
+"""
+_DRAW = """
+random randint randrange uniform gauss normalvariate choice choices sample shuffle getrandbits randbytes seed setstate
+betavariate expovariate triangular integers normal standard_normal permutation permuted exponential poisson binomial
+"""
+_CHANGE_ARGUMENTS = """
+shuffle heapify heappush heappop heapreplace heappushpop insort insort_left insort_right permuted copyto put
+"""
+_CHANGE, _CHANGE_ARGUMENT = frozenset(f"{_CHANGE_LISTS} {_DRAW}".split()), frozenset(_CHANGE_ARGUMENTS.split())
+_SETTERS = frozenset(("setattr", "delattr"))
+_SIGNS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
+
+
+@attrs.frozen
+class Written:
+    """What code of the program that the step is not seen to run gives to attributes, by their names.
+
+    Attributes:
+        names: of all attributes that it changes.
+        constants: for each, "=", "+", "-", "*" or "/" with a constant.
+        attributes: for each, the names of other attributes that it is computed from.
+    """
+
+    names: frozenset[str]
+    constants: dict[str, list[tuple[str, Any]]] = attrs.field(hash=False)
+    attributes: dict[str, list[str]] = attrs.field(hash=False)
+
+
+def changing_lines(code: ProgramCode, names: Iterable[str]) -> ChangingLines:
+    """The lines that change attributes with these names, or what they hold."""
+    wanted = set(names)
+    others, given, own = (list(_places(part, wanted)) for part in (code.of_others, code.given, code.of_step))
+    return ChangingLines([*others, *given], own, is_sure=all(wanted) and not (given or own or code.is_dynamic))
+
+
+def written_by_others(code: ProgramCode) -> Written:
+    """What the functions that the step is not seen to run write."""
+    names: set[str] = set()
+    constants: defaultdict[str, list[tuple[str, Any]]] = defaultdict(list)
+    attributes: defaultdict[str, list[str]] = defaultdict(list)
+    for function in (*code.of_others, *code.given):
+        for name, node in _changes(function):
+            names.add(name)
+            constants[name] += _constants(node)
+            attributes[name] += _attributes(node, name)
+    return Written(frozenset(names), dict(constants), dict(attributes))
+
+
+def _places(functions: Iterable[Function], wanted: set[str]) -> dict[SourceLocation, None]:
+    return {
+        SourceLocation(
+            function.path, int(getattr(node, "lineno", 0)), function.name, " ".join(ast.unparse(node).split())
+        ): None
+        for function in functions
+        for name, node in _changes(function)
+        if name in wanted
+    }
+
+
+def _constants(node: ast.AST) -> Iterator[tuple[str, Any]]:
+    """The constant that a statement gives, and how."""
+    if isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign) and node.value is not None:
+        try:
+            value = ast.literal_eval(node.value)
+        except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+            return
+        sign = _SIGNS.get(type(node.op), "") if isinstance(node, ast.AugAssign) else "="
+        if sign:
+            yield sign, value
+
+
+def _attributes(node: ast.AST, name: str) -> list[str]:
+    value = getattr(node, "value", None) if isinstance(node, ast.Assign | ast.AnnAssign) else None
+    named = [one.attr for one in ast.walk(value) if isinstance(one, ast.Attribute)] if value is not None else []
+    return [one for one in named if one != name]
+
+
+def _changes(function: Function) -> Iterator[tuple[str, ast.AST]]:
+    """The attributes that a function changes, and the statements and calls that do it."""
+    aliases: dict[str, str] = {}
+    for node in function.own:
+        if isinstance(node, ast.Assign) and (name := _attribute(node.value, {})):
+            aliases |= {target.id: name for target in node.targets if isinstance(target, ast.Name)}
+    for node in function.own:
+        if isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Delete):
+            targets = node.targets if isinstance(node, ast.Assign | ast.Delete) else [node.target]
+            yield from ((name, node) for one in _flat(targets) if (name := _changed(one, aliases)))
+        elif isinstance(node, ast.For):
+            yield from ((name, node.target) for one in _flat([node.target]) if (name := _changed(one, aliases)))
+        elif isinstance(node, ast.Call):
+            yield from ((name, node) for name in _changed_by_call(node, aliases))
+
+
+def _flat(targets: Iterable[ast.expr]) -> Iterator[ast.expr]:
+    for target in targets:
+        if isinstance(target, ast.Tuple | ast.List):
+            yield from _flat(target.elts)
+        else:
+            yield target.value if isinstance(target, ast.Starred) else target
+
+
+def _changed(target: ast.expr, aliases: dict[str, str]) -> str:
+    """The attribute that an assignment to this target changes; the empty text for none."""
+    if isinstance(target, ast.Attribute):
+        return target.attr
+    return _attribute(target.value, aliases) if isinstance(target, ast.Subscript) else ""
+
+
+def _attribute(node: ast.expr, aliases: dict[str, str]) -> str:
+    """The attribute that an expression is, or is an item of; the empty text for none."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return aliases.get(node.id, "") if isinstance(node, ast.Name) else ""
+
+
+def _changed_by_call(node: ast.Call, aliases: dict[str, str]) -> list[str]:
+    called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    found = []
+    if isinstance(node.func, ast.Attribute) and called in _CHANGE:
+        found.append(_attribute(node.func.value, aliases))
+    if called in _SETTERS and len(node.args) > 1 and isinstance(node.args[1], ast.Constant):
+        found.append(str(node.args[1].value))
+    if called in _CHANGE_ARGUMENT:
+        found += [_attribute(one, aliases) for one in node.args]
+    return [name for name in found if name]
