@@ -16,6 +16,7 @@ from replayer.tape.tape import Tape
 from sim.kernel.state import Snapshot
 
 _LINES_SHOWN = 3
+STATE_BYTES_MAX = 64 << 20  # Four simulations hold it, and each change that is tried loads it again.
 
 
 def with_changed_before(
@@ -32,6 +33,8 @@ def with_changed_before(
     """
     tick = explanation.tick
     if tick is None or not _is_open(explanation) or is_changed_code(code):
+        return explanation
+    if sum(before[name].nbytes for name in before) > STATE_BYTES_MAX:
         return explanation
     seen = between_steps(tape, tick)
     if seen is not None and seen.suspicious is not None:
