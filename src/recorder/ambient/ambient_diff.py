@@ -22,9 +22,9 @@ from recorder.ambient.ambient import (
     Ambient,
     iterator_of,
 )
-from recorder.ambient.leaf_text import NOTHING, difference_of, differing_values, name_of
+from recorder.ambient.leaf_text import NOTHING, difference_of, differing_values, name_of, short_text
 from recorder.ambient.replacement.named_values import Path
-from recorder.ambient.value_kinds import same_leaf
+from recorder.ambient.value_kinds import is_plain, same_leaf
 from recorder.processes.seeds.process_generators import NUMBAS
 from sim.kernel.class_names import module_of
 
@@ -135,8 +135,17 @@ def _candidate(paths: list[Path], live: Ambient, copy: Ambient) -> Candidate:
     more = f", and {further} more like it" if further else ""
     is_by_address = _has_addresses(ours, live) or _has_addresses(theirs, copy)
     more += "; its keys are addresses of objects" if is_by_address else ""
-    detail = (f"{where} " if where else "") + detail + more
+    detail = (f"{where} " if where else "") + detail + _of_class(path, copy, theirs) + more
     return Candidate(name_of(_common(paths)), kind, detail, tuple(paths), is_by_address)
+
+
+def _of_class(path: Path, copy: Ambient, theirs: Any) -> str:
+    """Of an attribute that the copy's object lacks: what it reads in its place, from its class; empty without that."""
+    holder = copy.objects.get(path[:-1])
+    if theirs is not NOTHING or path[-1][0] != "attribute" or holder is None:
+        return ""
+    kept = next((vars(base)[path[-1][1]] for base in type(holder).__mro__ if path[-1][1] in vars(base)), NOTHING)
+    return f", whose class has {short_text(kept)}" if is_plain(kept) else ""
 
 
 def _has_addresses(leaf: Any, ambient: Ambient) -> bool:

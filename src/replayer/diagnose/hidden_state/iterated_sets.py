@@ -7,8 +7,8 @@ import attrs
 from recorder.processes.isolated_fork import NotIsolatedError, Send, ensure_can_isolate, run_isolated
 from recorder.trial.set_order import find_set_orders
 from recorder.trial.trajectory import Trajectory
+from replayer.diagnose.hidden_state.periods import Period
 from replayer.diagnose.hidden_state.report import FRESH, USED, Suspect, SyncFinding
-from replayer.diagnose.hidden_state.trials import Period
 from sim.kernel.simulation import Simulation, restore
 
 SEARCH_S = 20.0

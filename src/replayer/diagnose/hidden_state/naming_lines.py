@@ -20,6 +20,7 @@ _GENERATORS = {
 }
 
 _MODULES = {"np.random": "numpy.random", "random": "random"}
+_KEY = re.compile(r"\[[^\[\]]*\]")
 _NOT_DRAWN = ("default_rng", "_")  # The beginnings of names that are no functions of a module's generator.
 
 Line = tuple[str, int]  # File and number.
@@ -57,10 +58,17 @@ def lines_naming(name: str, lines: Iterable[Line]) -> tuple[str, ...]:
             lines, lambda file, number: _has(pattern, file, number) or number in _drawing(file, _MODULES[name])
         )
     # What a generator expression goes through is called .0 by Python, and by no line: the name of the expression counts.
-    words = [re.sub(r"\[.*|: \.\d+$", "", part.split("(")[0]).strip() for part in name.split(" and ")]
+    words = [re.sub(r": \.\d+$", "", _without_keys(part).split("(")[0]).strip() for part in name.split(" and ")]
     last = [identifiers[-1] for word in words if (identifiers := re.findall(r"\w+", word))]
     named = re.compile(rf"\b({'|'.join(map(re.escape, last))})\b")
     return _shown(lines, functools.partial(_has, named)) if last else ()
+
+
+def _without_keys(name: str) -> str:
+    """A name without the steps into containers: what stands behind them, as in plants[…].roots, is what lines name."""
+    while (shorter := _KEY.sub("", name)) != name:
+        name = shorter
+    return name.partition("[")[0]
 
 
 def _has(pattern: re.Pattern[str], file: str, number: int) -> bool:

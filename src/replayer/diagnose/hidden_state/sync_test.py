@@ -27,6 +27,7 @@ from replayer.desync.state_diff import compare_states
 from replayer.diagnose.hidden_state.dependences import dependences
 from replayer.diagnose.hidden_state.iterated_sets import with_iterated_sets
 from replayer.diagnose.hidden_state.outside_sources import OutsideReads, OutsideSources
+from replayer.diagnose.hidden_state.periods import Period, TrialOutcome
 from replayer.diagnose.hidden_state.readers import reader_names
 from replayer.diagnose.hidden_state.report import (
     ENVIRONMENT,
@@ -40,7 +41,7 @@ from replayer.diagnose.hidden_state.report import (
     SyncReport,
     report_lines,
 )
-from replayer.diagnose.hidden_state.trials import Factory, Period, TrialOutcome, Trials, end_of_trial
+from replayer.diagnose.hidden_state.trials import Factory, Trials, end_of_trial
 from replayer.playback.make_simulation import UnfitSimulationError, made_by
 from sim.kernel.changes.row_changes import AuditedChanges, UnmarkedWriteError
 from sim.kernel.hooks import marks_its_writes
@@ -217,7 +218,9 @@ class _Run:
         """Run one period live and repeat it in every way. Return True if the run continues."""
         period, ended = self._live_period(start_tick, inputs)
         self._trials.first = self._trials.first or period
-        findings = [finding for way in (FRESH, USED) if (finding := self._repeat(period, way)) is not None]
+        findings: list[SyncFinding] = []
+        for way in (FRESH, USED):
+            findings += self._repeat(period, way, is_known=bool(findings))
         if self.is_disturbed:
             return False
         if not findings and reader_names(self._live):
@@ -282,14 +285,15 @@ class _Run:
 
     # --- the copies
 
-    def _repeat(self, period: Period, way: str) -> SyncFinding | None:
+    def _repeat(self, period: Period, way: str, *, is_known: bool) -> list[SyncFinding]:
+        """The finding of one way, if it diverges. is_known: another one does; a used instance that cannot run then is told no more."""
         outcome = self._trials.run(period, way)
         self._restores += 1
         differing = find_candidates(period.ambient, outcome.ambient) if outcome.ambient is not None else []
         for candidate in differing:
             self._unrestored.setdefault(candidate.name, (candidate.kind, period.start_tick))
-        if outcome.bad_count is None or self._disturbs(period):
-            return None
+        if outcome.bad_count is None or (outcome.is_elsewhere and is_known) or self._disturbs(period):
+            return []
         suspects, without_effect = self._trials.suspects(period, way, outcome)
         if not self._trials.is_watching:
             suspects = self._trials.compared_later(self._all_inputs[: period.start_tick], period, way) or suspects
@@ -308,8 +312,8 @@ class _Run:
             finding = attrs.evolve(finding, repeats=self._repeated(period, outcome))
         lost = self._trials.lost(period, way)
         without_effect = without_effect if not suspects else []
-        is_compared = self._trials.is_watching
-        return attrs.evolve(finding, lost=lost, without_effect=without_effect, is_compared=is_compared)
+        is_compared = self._trials.is_watching and outcome.ambient is not None
+        return [attrs.evolve(finding, lost=lost, without_effect=without_effect, is_compared=is_compared)]
 
     def _running_threads(self) -> list[str]:
         """The names of threads that the simulation started, but for those of pools, which wait for work."""

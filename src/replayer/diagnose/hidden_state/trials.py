@@ -26,7 +26,8 @@ from recorder.exception_text import comparable_error, raised_text
 from replayer.desync.object_diff import are_equal
 from replayer.diagnose.hidden_state.naming_lines import Line, lines_naming, lines_that_run
 from replayer.diagnose.hidden_state.needed import needed_together
-from replayer.diagnose.hidden_state.outside_sources import OutsideReads, OutsideSources
+from replayer.diagnose.hidden_state.outside_sources import OutsideSources
+from replayer.diagnose.hidden_state.periods import Period, TrialOutcome
 from replayer.diagnose.hidden_state.readers import changed_by_reading
 from replayer.diagnose.hidden_state.report import ENVIRONMENT, FRESH, READ, USED, Suspect
 from replayer.playback.lost_on_load import lost_on_load
@@ -41,47 +42,8 @@ CALL = "call"  # The first step of the path of a source.
 Factory = Callable[[], Any]
 
 
-@attrs.frozen(eq=False)
-class Period:
-    """A period of the live run, with everything needed to repeat it.
-
-    Attributes:
-        start_tick, start: its first tick, and the state there.
-        ambient: everything outside the state there.
-        after: the surroundings at its end.
-        inputs: of each tick, encoded.
-        hashes: after each tick.
-        states: after each tick; empty if they would be too large.
-        reads: the steps' reads of outside sources.
-    """
-
-    start_tick: int
-    start: Snapshot
-    ambient: Ambient
-    after: Ambient
-    inputs: list[bytes]
-    hashes: list[int]
-    states: list[Snapshot]
-    reads: OutsideReads
-
-
-@attrs.frozen(eq=False)
-class TrialOutcome:
-    """The outcome of a copy's run.
-
-    Attributes:
-        bad_count: the number of its steps when it first differed, 0 if the restored state did; None if it never did.
-        state: its state at that moment.
-        note: the error that it raised, or the call that changed its state.
-        ambient: everything outside its state before its first step; None if it did not get there.
-        unlike: of the values that it was to get, the names of those that are still not as in the live run.
-    """
-
-    bad_count: int | None
-    state: Snapshot | None = None
-    note: str | None = None
-    ambient: Ambient | None = None
-    unlike: frozenset[str] = frozenset()
+class _ElsewhereError(Exception):
+    """A step that the used instance runs elsewhere raised; the text tells it."""
 
 
 class Trials:
@@ -161,6 +123,9 @@ class Trials:
                     states = period.states if given else []
                     if not _is_like(copy, period.hashes[count - 1], states[count - 1] if states else None):
                         return TrialOutcome(count, copy.state.snapshot(), None, ambient, unlike | unread)
+        except _ElsewhereError as error:
+            self._used = None  # It stands amid a step.
+            return TrialOutcome(0, None, str(error), is_elsewhere=True)
         except Exception as error:  # noqa: BLE001 - a copy that lacks a value may fail in any way: that is a finding
             return TrialOutcome(count, None, raised_text(action, error), ambient)
         return TrialOutcome(None, None, None, ambient)
@@ -234,8 +199,12 @@ class Trials:
         if self._used is None:
             self._used = as_simulation(self._factory())
         restore(self._used, first.start)
-        for inputs in first.inputs[: len(first.inputs) // 2 + 1]:
-            self._used.step(decode_plain(inputs))
+        for number, inputs in enumerate(first.inputs[: len(first.inputs) // 2 + 1], 1):
+            try:
+                self._used.step(decode_plain(inputs))
+            except Exception as error:
+                step = f"step {number} of those that it was to run elsewhere, restored at tick {first.start_tick},"
+                raise _ElsewhereError(raised_text(step, error)) from error
         return self._used
 
     @contextmanager

@@ -153,3 +153,104 @@ def test_a_generator_expression_is_named_by_its_own_name(tmp_path: Path) -> None
     game.write_text("total = 0\nname = next(names)\n")
     lines = [(str(game), 1), (str(game), 2)]
     assert lines_naming("module registry: names: .0", lines) == ("game.py:2",)
+
+
+def test_a_value_inside_a_container_is_named_in_lines_with_its_own_name(tmp_path: Path) -> None:
+    """And not in those that name the container alone."""
+    file = tmp_path / "garden.py"
+    file.write_text("for plant in self.plants:\n    plant.roots += 1\nbag = self.bag\n")
+    lines = [(str(file), number) for number in (1, 2, 3)]
+
+    assert lines_naming("Garden.plants[…].roots", lines) == ("garden.py:2",)
+    assert lines_naming("Garden.rows[(1, [2])].roots", lines) == ("garden.py:2",)
+    assert lines_naming("Garden.bag['wood']", lines) == ("garden.py:3",)
+
+
+class Cart:
+    late = 0  # Of the class, until a drive gives a cart its own.
+
+    def drive(self) -> int:
+        self.late = self.late + 1
+        return self.late
+
+
+class Depot:
+    """Its carts are made again by a load, without what they had."""
+
+    def __init__(self) -> None:
+        self.carts, self.sum = [Cart()], 0
+
+    def step(self, inputs: Any) -> None:  # noqa: ARG002
+        self.sum += self.carts[0].drive()
+
+    def save(self) -> bytes:
+        return json.dumps(self.sum).encode()
+
+    def load(self, saved: bytes) -> None:
+        self.carts, self.sum = [Cart()], json.loads(saved)
+
+
+def test_of_an_attribute_that_a_copy_lacks_the_value_of_its_class_is_told() -> None:
+    """The copy reads that one: it is not without any."""
+    (suspect,) = SyncTest(Depot, ticks=20).run().suspects
+
+    assert suspect.proved
+    assert suspect.detail.endswith("absent for the copy, whose class has 0")
+
+
+class Shared:
+    """Two names of one list, which a load makes two of: the steps of a copy end it."""
+
+    def __init__(self) -> None:
+        self.left = [5, 6, 7]
+        self.right = self.left
+
+    def step(self, inputs: Any) -> None:  # noqa: ARG002
+        self.left.append(sum(self.left) % 7)
+        self.right.pop(0)
+
+    def save(self) -> bytes:
+        return json.dumps([self.left, self.right]).encode()
+
+    def load(self, saved: bytes) -> None:
+        self.left, self.right = json.loads(saved)
+
+
+class Gate:
+    """All gates together open twelve times."""
+
+    opened = 0
+
+    def __init__(self) -> None:
+        self.tick = 0
+
+    def step(self, inputs: Any) -> None:  # noqa: ARG002
+        self.tick += 1
+        Gate.opened += 1
+        if Gate.opened > 12:
+            raise ValueError("stuck")
+
+    def save(self) -> bytes:
+        return json.dumps(self.tick).encode()
+
+    def load(self, saved: bytes) -> None:
+        self.tick = json.loads(saved)
+
+
+def test_a_used_instance_that_cannot_run_elsewhere_tells_no_more_than_the_fresh_one() -> None:
+    """Neither making nor loading it raised, and it was not restored to where it was to go on from."""
+    report = SyncTest(Shared, ticks=20).run()
+
+    assert [finding.way for finding in report.findings] == ["fresh"]
+    assert report.first_bad == 1
+
+
+def test_a_step_elsewhere_that_raises_is_told_as_such() -> None:
+    (finding,) = SyncTest(Gate, ticks=9, puts_back=True).run().findings
+
+    assert finding.way == "used"
+    assert finding.note is not None
+    assert finding.note.startswith(
+        "step 5 of those that it was to run elsewhere, restored at tick 0, raised ValueError"
+    )
+    assert "no values outside the state were compared" in str(finding)
