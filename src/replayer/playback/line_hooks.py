@@ -6,6 +6,8 @@ itself comes from there (see recorder/ambient/outside/own_code.py).
 
 from __future__ import annotations
 
+import dis
+import inspect
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -27,6 +29,13 @@ class Listener(Protocol):
 
     def ended_early(self) -> None:
         """No further line is received: Python ends a trace whose function raises, as where recursion is too deep."""
+
+
+def is_yield(frame: FrameType) -> bool:
+    """Return True if a frame that is left will be entered again."""
+    code = frame.f_code
+    can_yield = code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR)
+    return bool(can_yield) and dis.opname[code.co_code[frame.f_lasti]] == "YIELD_VALUE"
 
 
 if sys.version_info >= (3, 12):

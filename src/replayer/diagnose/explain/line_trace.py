@@ -6,8 +6,6 @@ its last reading was changed by the line in between. Large values are read again
 
 from __future__ import annotations
 
-import dis
-import inspect
 import re
 from collections import deque
 from pathlib import Path
@@ -32,9 +30,15 @@ from replayer.diagnose.explain.value_hash import Digester, is_cache, is_data, te
 from replayer.diagnose.explain.values.attributes_before import Before
 from replayer.diagnose.explain.values.class_data import asked_of_class, kept_by_classes, named_class
 from replayer.diagnose.explain.values.compiled_globals import compiled_globals
-from replayer.diagnose.explain.values.named_attributes import asked_identities, named_attributes, value_of_word
+from replayer.diagnose.explain.values.named_attributes import (
+    asked_identities,
+    named_attributes,
+    value_of_word,
+    watched_attributes,
+)
 from replayer.diagnose.explain.values.named_functions import NamedMethods, is_compared, is_function
 from replayer.diagnose.explain.values.value_parts import TOTAL_MAX, has_parts, order_text, parts_of
+from replayer.playback.line_hooks import is_yield
 from sim.kernel.hashing import hash_arena
 from sim.kernel.hooks import HasAdapter, hook
 from sim.kernel.simulation import Simulation, inner_of
@@ -112,13 +116,13 @@ class LineTracer:
         key = id(frame)
         if key not in self._frames or len(self.trace.records) >= RECORDS_MAX:
             return
-        is_last = self._caller(frame) is None and not _is_yield(frame)
+        is_last = self._caller(frame) is None and not is_yield(frame)
         self._coming = None if is_last else ("", 0)
         self._read(frame)
         number = self._frames[key]
         self._append(RETURN, frame, {})
         self.trace.records[self._last].after[f"f{number}:return"] = self._digest(value)
-        if _is_yield(frame):
+        if is_yield(frame):
             self._suspended[key] = frame  # Kept alive: no other frame may get its id.
         else:
             self._forget(key, number)
@@ -319,7 +323,7 @@ class LineTracer:
         values: dict[str, Any] = {}
         code = frame.f_code
         owner = frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
-        attributes = getattr(owner, "__dict__", None)
+        attributes = watched_attributes(owner)
         if isinstance(attributes, dict) and not isinstance(owner, type | ModuleType | State | np.ndarray):
             number = self._objects.setdefault(id(owner), (len(self._objects), owner))[0]
             self._owners[f"o{number}"] = owner
@@ -386,10 +390,3 @@ class LineTracer:
         if self._kept_bytes + kept.nbytes <= KEPT_BYTES_MAX:
             self._kept_bytes += kept.nbytes
             self.trace.arrays[digest] = kept
-
-
-def _is_yield(frame: FrameType) -> bool:
-    """Return True if a frame that is left will be entered again."""
-    code = frame.f_code
-    can_yield = code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR)
-    return bool(can_yield) and dis.opname[code.co_code[frame.f_lasti]] == "YIELD_VALUE"

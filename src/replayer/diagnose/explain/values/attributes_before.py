@@ -14,6 +14,7 @@ import attrs
 import numpy as np
 
 from replayer.diagnose.explain.value_hash import Digester
+from replayer.diagnose.explain.values.named_attributes import watched_attributes
 
 PARTS_MAX = 50_000  # Of containers, in all: a few milliseconds.
 _CONTAINERS = (list, tuple, dict, set, frozenset, deque, np.ndarray)
@@ -37,7 +38,7 @@ def attributes_before(named: Mapping[int, tuple[str, Any]], digester: Digester) 
     found: Attributes = {}
     left = PARTS_MAX
     for key, (_, one) in named.items():
-        for name, value in getattr(one, "__dict__", {}).items():
+        for name, value in (watched_attributes(one) or {}).items():
             if type(value) in (bool, int, float, str):
                 found[key, name] = value
             elif type(value) in _CONTAINERS and _size(value) < left:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from types import FrameType
 from typing import Any
 
+from recorder.ambient.roots import is_users
 from replayer.diagnose.explain.source_lines import Statement
 from replayer.diagnose.explain.value_hash import attributes_of, is_data
 
@@ -23,9 +25,23 @@ def named_attributes(
         base, _, attribute = chain.rpartition(".")
         holder = value_of_word(frame, base)
         number = None if holder is None else number_of(holder)
-        values = getattr(holder, "__dict__", None) if number is not None else None
-        if isinstance(values, dict) and attribute in values and is_data(values[attribute]):
+        values = watched_attributes(holder) if number is not None else None
+        if values is not None and attribute in values and is_data(values[attribute]):
             yield chain, f"o{number}:{attribute}", values[attribute]
+
+
+def watched_attributes(value: Any) -> dict[str, Any] | None:
+    """The attributes of an object that are read one by one, those in slots of the user's classes, too; None of all else."""
+    own, kind = getattr(value, "__dict__", None), type(value)
+    if _has_own_slots(kind):  # type: ignore[arg-type] # A class is hashable.
+        return (own if isinstance(own, dict) else {}) | attributes_of(value)
+    return own if isinstance(own, dict) else None
+
+
+@cache
+def _has_own_slots(kind: type) -> bool:
+    """Return True if a class of the user's, or a base of it, has slots."""
+    return any(vars(base).get("__slots__") and is_users(base.__module__) for base in kind.__mro__)
 
 
 def value_of_word(frame: FrameType, word: str) -> Any:
