@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from replayer.desync.code_comparison import code_lines, names_a_change
 from replayer.diagnose.explain.answer.explanation import Explanation
-from replayer.diagnose.explain.values.given_values import GivenValues
+from replayer.diagnose.explain.cause import SourceLocation
+from replayer.diagnose.explain.values.given_values import BUILDS, OMITS, READS, GivenValues
 from replayer.diagnose.explain.values.identities import DifferingIdentity
 from replayer.diagnose.explain.values.reloaded import NotGivenBack
 from replayer.value_text import plain_text
@@ -22,6 +23,11 @@ _NO_EFFECT = "the function as A has it, put into B alone, has no effect"
 _NO_EFFECT_OF_VALUE = "the value as A has it, put into B alone, has no effect"
 _NOT_TESTED = "whether the edit of this line makes the difference was not tested"
 _NONE_SHOWN = "none of the functions and values of A that could be put into B gives the state of A"
+_WAYS = {
+    READS: "; the last line of {function} that reads what differs",
+    BUILDS: "; no line of {function} reads what differs, and this is the last one that reads from the object",
+    OMITS: "; no line of it reads what differs",
+}
 LOAD = "load() does not give back what save() saved"
 
 
@@ -94,6 +100,7 @@ def _given_lines(explanation: Explanation) -> list[str]:
             f"  proved: {how} {_end_of(explanation, 1 if given.is_emptied else 0)}:",
             *_some(values),
             *_not_needed(given),
+            *_unsaved_lines(explanation),
             *_set_by_load(explanation),
         ]
     if given.without_effect:
@@ -110,6 +117,26 @@ def _not_needed(given: GivenValues) -> list[str]:
         return []
     more = f", and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
     return [f"  these differed, too, and were not needed at this tick: {plain_text(', '.join(names[:_SHOWN]))}{more}"]
+
+
+def _unsaved_lines(explanation: Explanation) -> list[str]:
+    """The lines of save() at which proved values become alike, if the cause does not name them."""
+    cause, given = explanation.cause, explanation.given
+    kinds: dict[tuple[str, SourceLocation | None], list[str]] = {}
+    for one in given.unsaved if given is not None else ():
+        kinds.setdefault((one.way, one.place), []).append(one.name)
+    lines = []
+    for (way, place), names in kinds.items():
+        if cause is not None and place == cause.place:
+            continue
+        shown = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else "")
+        told = f"  with each of both values of {plain_text(shown)}, save() returns the same"
+        lines += (
+            [told]
+            if place is None
+            else [f"{told}{_WAYS[way].format(function=place.function)}:", f"    {place.name:<20} {place.text}"]
+        )
+    return lines
 
 
 def _set_by_load(explanation: Explanation) -> list[str]:

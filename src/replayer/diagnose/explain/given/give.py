@@ -20,9 +20,10 @@ from recorder.exception_text import comparable_error
 from recorder.processes.fork_call import in_a_copy
 from replayer.desync.object_diff import are_equal
 from replayer.diagnose.explain.given.compiled_before import CompiledBefore
+from replayer.diagnose.explain.given.unsaved import unsaved_values
 from replayer.diagnose.explain.step_trace import snapshot_from_plain
 from replayer.diagnose.explain.trace_step import run_untraced
-from replayer.diagnose.explain.values.given_values import GivenValue, GivenValues
+from replayer.diagnose.explain.values.given_values import GivenValue, GivenValues, Unsaved
 from sim.kernel.simulation import Simulation
 from sim.kernel.state import Snapshot
 
@@ -129,6 +130,11 @@ class _Test:
 
         return not in_a_copy(differing)["names"]
 
+    def unsaved(self, candidates: Sequence[Candidate]) -> tuple[Unsaved, ...]:
+        """Those that save() does not tell apart: the ones that B has, and that B takes."""
+        taken = [one for one in candidates if self.takes([one])]
+        return unsaved_values(self.second, taken, self.copy.objects, lambda one: self._give([one]))
+
     def _give(self, candidates: Sequence[Candidate]) -> None:
         give_values(self.live, self.copy, self.second.state, candidates)
 
@@ -168,7 +174,8 @@ def _judged(test: _Test, own: _End, words: set[str]) -> GivenValues:
         if test.proves(chosen):
             needed, is_alone = _needed(test, chosen)
             rest = tuple(_told(one) for one in candidates if one not in needed)
-            return GivenValues(tuple(map(_told, needed)), is_alone=is_alone, is_read=chosen is read, not_needed=rest)
+            told, unsaved = tuple(map(_told, needed)), test.unsaved(needed)
+            return GivenValues(told, is_alone=is_alone, is_read=chosen is read, not_needed=rest, unsaved=unsaved)
     if not read or not test.takes(read):
         return GivenValues(why_not="what the line reads cannot be put into another instance")
     given = test.gives(read)

@@ -7,6 +7,9 @@ from typing import Any, Self
 
 import attrs
 
+from replayer.diagnose.explain.cause import SourceLocation
+
+READS, BUILDS, OMITS = "reads", "builds", "omits"  # How save() treats a value that it does not tell from another one.
 _ORDER_OF = "order of "  # At the beginning of a kind: the members are as they were.
 _VALUES = ("proved", "not_needed", "without_effect")
 
@@ -38,6 +41,28 @@ class GivenValue:
 
 
 @attrs.frozen
+class Unsaved:
+    """A value that was put into B: with it, and with that of B, save() returned the same.
+
+    Attributes:
+        name: as of the GivenValue.
+        way: READS: the line is the last one of its function, in save(), that reads what differs; BUILDS: it reads other
+            attributes of the object that has it; OMITS: it is the head of save(), no line of which reads what differs.
+        place: the line; None if it is not known.
+    """
+
+    name: str
+    way: str
+    place: SourceLocation | None
+
+    @classmethod
+    def from_plain(cls, plain: dict[str, Any]) -> Self:
+        """Decode the plain data of attrs.asdict."""
+        place = plain["place"]
+        return cls(plain["name"], plain["way"], None if place is None else SourceLocation(**place))
+
+
+@attrs.frozen
 class GivenValues:
     """What was tested: B got values that A had outside the state, and ran the step.
 
@@ -50,6 +75,7 @@ class GivenValues:
         without_effect: the values that the line reads, if B gives its own state with them.
         nor_others: True if B gives its own state with all else that was seen to differ, too.
         why_not: why nothing was tested; None if it was.
+        unsaved: of the proved ones: those that save() does not tell from what B has.
     """
 
     proved: tuple[GivenValue, ...] = ()
@@ -60,6 +86,7 @@ class GivenValues:
     without_effect: tuple[GivenValue, ...] = ()
     nor_others: bool = False
     why_not: str | None = None
+    unsaved: tuple[Unsaved, ...] = ()
 
     def to_plain(self) -> dict[str, Any]:
         """Encode as plain data."""
@@ -69,7 +96,8 @@ class GivenValues:
     def from_plain(cls, plain: dict[str, Any]) -> Self:
         """Decode the plain data of to_plain."""
         values = {name: tuple(GivenValue(**one) for one in plain[name]) for name in _VALUES}
-        return cls(**plain | values)
+        unsaved = tuple(map(Unsaved.from_plain, plain["unsaved"]))
+        return cls(**plain | values | {"unsaved": unsaved})
 
 
 @attrs.frozen

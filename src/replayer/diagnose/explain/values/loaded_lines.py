@@ -31,6 +31,8 @@ _LEAVES = (
     np.random.Generator,
 )  # Without parts: another one of equal content is another one.
 _SELF = "self"
+_SET_STATE = "__setstate__"  # Python calls it for an object of a pickle, before anything leads to that.
+_WATCHED = ("load", _SET_STATE)
 _KEY = re.compile(r"\[[^\]]*\]")
 _LAST_STEP = re.compile(r"(?:\[[^\[\]]*\]|\.\w+)$")  # Of a path.
 _NO_TEXT = ""  # Of an attribute that a line of load() names: no value is known to have changed there.
@@ -46,7 +48,7 @@ class LoadedValue:
         line: the line of load(), or of what it calls, that set it last.
         made_at: of an object, the line of load() after which a variable of load() led to it first; None if none did.
         held_at: of a part of an object that this line put there with all its parts: the line of load() that set the part, while a
-            variable of load() led to the object; None if that is not known.
+            variable of load(), or of __setstate__(), led to the object; None if that is not known.
     """
 
     path: str
@@ -134,7 +136,7 @@ class _LoadWatch:
         if _is_of_a_statement(frame):
             return
         self.look()
-        if frame.f_code.co_name == "load" and self.count <= LINES_MAX:
+        if frame.f_code.co_name in _WATCHED and self.count <= LINES_MAX:
             self._look_at_variables(frame)
         self._entered[id(frame)] = frame
         self._running = _place(frame)
@@ -143,6 +145,8 @@ class _LoadWatch:
         if _is_of_a_statement(frame):
             return
         self.look()
+        if frame.f_code.co_name == _SET_STATE and self.count <= LINES_MAX:
+            self._look_at_variables(frame)  # Its last line has set a part, too.
         caller = frame.f_back
         while caller is not None and id(caller) not in self._entered:
             caller = caller.f_back
@@ -161,9 +165,12 @@ class _LoadWatch:
             for path in {path for path, _ in parts.items() ^ self._parts.items()}:
                 self._set[path] = self._running
                 self._note_holder(path, objects)
-            for path, one in objects.items():  # Another object of equal values is another one, too.
-                if path in self._objects and one is not self._objects[path]:
+            # Another object of equal values is another one, too, and so is what is in it.
+            replaced = {path for path, one in objects.items() if self._objects.get(path, one) is not one}
+            for path in parts:
+                if path in replaced or _LAST_STEP.sub("", path) in replaced:
                     self._set[path] = self._running
+                    self._note_holder(path, objects)
         self._parts, self._objects = parts, objects
 
     def _note_holder(self, path: str, objects: dict[str, Any]) -> None:
@@ -177,9 +184,9 @@ class _LoadWatch:
             self._held_at.pop(path, None)
 
     def _look_at_variables(self, frame: FrameType) -> None:
-        """Note the objects that variables of load() lead to now, and did not before the last line."""
-        for name, value in list(frame.f_locals.items()):
-            if name == _SELF or self._running is None:
+        """Note the objects that variables of load(), or of __setstate__(), lead to now, and did not before the last line."""
+        for value in list(frame.f_locals.values()):
+            if value is self._inner or self._running is None:
                 continue
             for one in objects_of(value, _LEAVES).values():
                 self._made.setdefault(id(one), (one, self._running))
