@@ -35,7 +35,7 @@ def loaded_modules() -> list[str]:
         and name not in sys.stdlib_module_names
         and name not in _OURS
         and not name.startswith("_")
-        and _file_of(module)
+        and file_of(module)
     )
     if len(names) > MODULES_MAX:
         names.sort(key=lambda name: not is_users(name))
@@ -45,13 +45,14 @@ def loaded_modules() -> list[str]:
 def missing_imports(names: list[str] | tuple[str, ...]) -> list[tuple[str, str, int]]:
     """Of these modules, those that are not found and that a loaded module of the user's imports: the name, file and line."""
     missing = [name for name in names if name.isidentifier() and name not in sys.modules and not _is_found(name)]
-    loaded = [(_file_of(module), name) for name, module in list(sys.modules.items())] if missing else []
+    loaded = [(file_of(module), name) for name, module in list(sys.modules.items())] if missing else []
     own = [file for file, name in loaded if file is not None and file.endswith(".py") and is_users(name)]
     imports = {file: _imports_in(Path(file)) for file in own}
     return [(name, file, lines[name]) for name in missing for file, lines in imports.items() if name in lines]
 
 
-def _file_of(module: object) -> str | None:
+def file_of(module: object) -> str | None:
+    """The file of a module; None if it has none."""
     file = (content_of(module) or {}).get("__file__")
     return file if isinstance(file, str) else None
 

@@ -161,3 +161,31 @@ def test_a_home_folder_is_not_walked(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def named_outside_paths(texts: list[str]) -> list[tuple[str, str]]:
     """What texts name in the present folder."""
     return list(named_outside.paths_of([os.getcwd()], texts))  # noqa: PTH109
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "from harvest_settings import (\n    PACE,\n    TURNS as MANY)",
+        "import os, harvest_settings as rules",
+        "from fields import harvest_rules",
+    ],
+)
+def test_what_a_module_names_of_which_only_a_number_is_used_is_noted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, statement: str
+) -> None:
+    """A number does not tell the module that it comes from; the statement that imports it does."""
+    names = ["harvest", "harvest_settings", "fields", "fields.harvest_rules", "fields.deeper"]
+    settings = "import os\nPACE = TURNS = int(os.environ.get('HARVEST_PACE', '2'))\n"
+    (tmp_path / "fields").mkdir()
+    (tmp_path / "fields/__init__.py").write_text("")
+    (tmp_path / "fields/harvest_rules.py").write_text("from .deeper import PACE\n")
+    (tmp_path / "fields/deeper.py").write_text(settings)
+    (tmp_path / "harvest_settings.py").write_text(settings)
+    (tmp_path / "harvest.py").write_text(f"{statement}\n\nclass Harvest:\n    def step(self):\n        self.day = 1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("HARVEST_PACE", "3")
+    for name in names:
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    game = importlib.import_module("harvest").Harvest()
+    assert ("variable", "HARVEST_PACE", variable_fact("3")) in outside_note.named_facts(game)

@@ -14,8 +14,10 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from recorder.ambient.outside.code_parts.places import files_of
+from recorder.ambient.outside.code_parts.places import counts, files_of
+from recorder.ambient.outside.loaded_modules import file_of
 from recorder.ambient.outside.outside_read import FILE, FOLDER, IMPORT, UNSET, VARIABLE, fact_of, module_fact
+from recorder.ambient.roots import content_of
 from sim.kernel.simulation import Simulation, subject_of
 
 NAMED_MAX = 128  # Facts in a note: META is repeated in each file of a tape.
@@ -29,8 +31,12 @@ _DATA = re.compile(
     r"[\w ./-]+\.(json|toml|ya?ml|ini|cfg|conf|csv|tsv|txt|xml|dat|bin|npy|npz|pkl|db|sav|save|map|lvl)", re.IGNORECASE
 )
 _VARIABLE = re.compile(r"[A-Za-z_]\w+")
-# Of imports that are not of the module's own level: those may be missing.
-_IMPORT = re.compile(r"^[ \t]+(?:from[ \t]+(\w+)[\w.]*[ \t]+import\b|import[ \t]+(\w+))", re.MULTILINE)
+# Imports that are not of the module's own level: those may be missing.
+_OPTIONAL = re.compile(r"^[ \t]+(?:from[ \t]+(\w+)[\w.]*[ \t]+import\b|import[ \t]+(\w+))", re.MULTILINE)
+_IMPORT = re.compile(
+    r"^[ \t]*(?:from[ \t]+(\.*)([\w.]*)[ \t]+import[ \t]+\(?([\w\s,]+)|import[ \t]+([\w., \t]+))", re.MULTILINE
+)
+_FILES_MAX = 100
 _CODE = (".py", ".pyc", ".so", ".tape")  # Code is compared by itself, and a tape is what is being written.
 
 NamedFact = tuple[str, str, str]  # The kind, the path relative to root_of() or the name, and the fact.
@@ -44,7 +50,7 @@ def named_facts(simulation: Simulation) -> list[NamedFact]:
         return []
     variables, modules = list[str](), list[str]()
     for folder, source in _sources(simulation):
-        modules += [one or other for one, other in _IMPORT.findall(source)]
+        modules += [one or other for one, other in _OPTIONAL.findall(source)]
         texts = list(dict.fromkeys(_TEXT.findall(source)))
         if "environ" in source or "getenv" in source:
             variables += [
@@ -86,15 +92,39 @@ def named_path(path: str, reader: str, own: str) -> bool:
 
 
 def _sources(simulation: Simulation) -> Iterator[tuple[str, str]]:
-    """The folder and the text of each module around the simulation's class."""
-    for file in dict.fromkeys(files_of(simulation)):
+    """The folder and the text of each module around the simulation's class, and of those of the user's that these import.
+
+    A module of settings gives nothing but numbers, which do not tell where they come from.
+    """
+    loaded = {name: file_of(module) for name, module in list(sys.modules.items())}
+    packages = {
+        file: str((content_of(sys.modules.get(name)) or {}).get("__package__") or "") for name, file in loaded.items()
+    }
+    waiting = list(dict.fromkeys(files_of(simulation)))
+    for file in waiting:  # It grows by what these import.
         if not file.endswith(".py"):
             continue
         try:
             with open(file, encoding="utf-8", errors="replace") as source:  # noqa: PTH123
-                yield os.path.dirname(os.path.abspath(file)), source.read(_SOURCE_BYTES_MAX)  # noqa: PTH100, PTH120
+                text = source.read(_SOURCE_BYTES_MAX)
         except OSError:
             continue
+        yield os.path.dirname(os.path.abspath(file)), text  # noqa: PTH100, PTH120
+        imported = (loaded.get(name) for name in _imports(text, packages.get(file, "")) if counts(name))
+        new = [one for one in dict.fromkeys(imported) if one is not None and one not in waiting]
+        waiting += new[: max(0, _FILES_MAX - len(waiting))]
+
+
+def _imports(source: str, package: str) -> Iterator[str]:
+    """The full names that the statements of a source import, and those that may be modules of a package."""
+    for dots, module, names, plain in _IMPORT.findall(source):
+        if plain:
+            yield from (one.partition(" as ")[0].strip() for one in plain.split(","))
+            continue
+        outer = package.split(".")[: len(package.split(".")) - len(dots) + 1] if dots else []
+        full = ".".join(part for part in [*outer, module] if part)
+        yield full
+        yield from (f"{full}.{one.partition(' as ')[0].strip()}" for one in names.split(","))
 
 
 def paths_of(bases: Sequence[str], texts: Iterable[str]) -> Iterator[tuple[str, str]]:

@@ -57,7 +57,7 @@ def files_of(simulation: Any) -> Iterator[str]:
 def _modules_of(simulation: Any) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """The modules: the name, the file and a copy of the content of each."""
     kinds = [kind for one in objects_of(simulation) for kind in type(one).__mro__]
-    waiting = [name for name in dict.fromkeys(map(module_of, kinds)) if _counts(name)]
+    waiting = [name for name in dict.fromkeys(map(module_of, kinds)) if counts(name)]
     seen = set(waiting)
     for name in waiting:  # It grows by the modules that these use.
         content = dict(vars(sys.modules[name]))
@@ -67,7 +67,7 @@ def _modules_of(simulation: Any) -> Iterator[tuple[str, str, dict[str, Any]]]:
             content.pop(only_here, None)
         yield name, path, content
         used = {_module_name(value) for value in content.values()}
-        more = [one for one in sorted(used - seen) if _counts(one)]
+        more = [one for one in sorted(used - seen) if counts(one)]
         seen.update(more)
         if len(seen) <= _MODULES_MAX:
             waiting += more
@@ -94,7 +94,8 @@ def is_special(name: str) -> bool:
     return name.startswith("__") and name.endswith("__")
 
 
-def _counts(name: str) -> bool:
+def counts(name: str) -> bool:
+    """Return True for a loaded module of the user's."""
     is_loaded = isinstance(sys.modules.get(name), types.ModuleType)
     return is_loaded and name.partition(".")[0] not in _LIBRARY and is_users(name)
 
