@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import attrs
 
+from recorder.ambient.outside.outside_read import VARIABLE, OutsideRead
 from recorder.location.tape_location import Location
 from replayer.playback.work_tree import WorkTree
 
@@ -50,6 +52,16 @@ class Party:
     files: Mapping[str, str] = attrs.field(factory=dict)
     words: tuple[str, ...] = ()
 
+    def variable(self, name: str) -> str | None:
+        """The value of an environment variable in this party's processes; None if it is not set."""
+        if name in self.environment:
+            return self.environment[name]
+        value = os.environ.get(name)
+        return value if value is not None or name != "PYTHONHASHSEED" else "0"  # See PartyRunner.
+
+
+FirstRead = tuple[str, int, str]  # Of a variable: the file and the line, and the stage.
+
 
 @attrs.frozen
 class Made:
@@ -64,6 +76,8 @@ class Made:
         python: the version of the interpreter.
         files: that the user's code read up to the end of the step: the lines that opened them, by full path.
         stages: when each of these was first read: "import", "construction" or "step".
+        variables: of the environment that the user's code read, as long: of each the first read, with its stage.
+        given_at: the lines that give the arguments of the constructor, by name.
     """
 
     class_name: str | None
@@ -74,8 +88,20 @@ class Made:
     python: str
     files: dict[str, str] = attrs.field(factory=dict)
     stages: dict[str, str] = attrs.field(factory=dict)
+    variables: dict[str, FirstRead] = attrs.field(factory=dict)
+    given_at: dict[str, str] = attrs.field(factory=dict)
 
     def with_files(self, files: Mapping[str, str], stage: str) -> Made:
         """Add files that were read at a later stage, unless an earlier one read them."""
         new = {path: stage for path in files if path not in self.files}
         return attrs.evolve(self, files={**files, **self.files}, stages={**self.stages, **new})
+
+    def with_variables(self, reads: Iterable[OutsideRead], stage: str) -> Made:
+        """Add the variables among what was read at a later stage, unless an earlier one read them."""
+        found = {read.name: (read.path, read.line, stage) for read in reversed([*reads]) if read.kind == VARIABLE}
+        return attrs.evolve(self, variables={**found, **self.variables})
+
+    def read_of(self, name: str) -> OutsideRead:
+        """The first read of one of the variables."""
+        path, line, _ = self.variables[name]
+        return OutsideRead(VARIABLE, name, path, line, None)

@@ -13,6 +13,7 @@ from replayer.diagnose.parties.differences.factor import Factor
 from replayer.diagnose.parties.party import Party
 from replayer.diagnose.parties.party_runner import PartyRun
 from replayer.diagnose.parties.tape_seeds import TriedSeeds
+from replayer.diagnose.parties.told_environment import ToldVariable
 from replayer.diagnose.parties.unnoted_reads import FoundVariable
 from sim.kernel.state import Snapshot
 
@@ -64,7 +65,10 @@ class PartyExplanation:
         varying: a party with something changed that gave different results in several processes; None without one.
         seeds: the hash seeds that were tried, of which one makes a difference; None without one. The cause is of that.
         variable: an environment variable with which a party gives what its tape has; None without one. The cause is of that.
+        told: variables of which a tape tells another value than its party has here, or had before it was given that of
+            the tape.
         unnoted: what the step reads of the outside world and the tapes do not tell alike; empty if it was not looked for.
+        unnoted_before: the environment variables that are read before the step, of which the same holds.
         notes: further remarks, a sentence each.
     """
 
@@ -82,7 +86,9 @@ class PartyExplanation:
     varying: str | None = None
     seeds: TriedSeeds | None = None
     variable: FoundVariable | None = None
+    told: Sequence[ToldVariable] = ()
     unnoted: str = ""
+    unnoted_before: str = ""
     notes: Sequence[str] = ()
 
     @property

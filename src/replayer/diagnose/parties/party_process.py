@@ -18,6 +18,7 @@ from typing import Any
 import attrs
 import msgpack
 
+from recorder.ambient.outside.outside_read import OutsideRead
 from recorder.ambient.outside.own_code import is_users_file
 from recorder.ambient.outside.read_watch import ReadWatch
 from recorder.errors import RecordingError
@@ -74,7 +75,7 @@ def _done(job: dict[str, Any]) -> dict[str, Any]:
             factory = _configured(tape, job["config"])
         if job["arguments"]:
             replace_arguments(job["class_name"], job["arguments"])
-        side = _Side(tape, frames, factory, job["tick"], NewThreads(), files, read_files(imports.reads))
+        side = _Side(tape, frames, factory, job["tick"], NewThreads(), files, imports.reads)
         if job["tick"] == tape.first_tick:
             return {"runs": [side.beginning()]}
         before = snapshot_from_plain(job["before"]) if job["before"] is not None else side.state_before()
@@ -115,7 +116,7 @@ class _Side:
     tick: int
     threads: NewThreads
     files: GivenFiles
-    read_at_import: dict[str, str]
+    read_at_import: list[OutsideRead]
 
     def state_before(self) -> Snapshot:
         """The state at the tick before, with the recorded hash. Raises as Cursor.seek."""
@@ -158,7 +159,7 @@ class _Side:
                 except Exception as error:  # noqa: BLE001 - the error of a step is part of its result
                     raised = raised_text("the step", error)
             self._ensure_opened()
-            made = made.with_files(read_files(reads.reads), "step")
+            made = made.with_files(read_files(reads.reads), "step").with_variables(reads.reads, "step")
             state_hash = cursor.state.hash() if raised is None else None
             made = attrs.evolve(made, modules=_modules(), versions=_versions(_modules()))  # Steps import, too.
             return {"start": start, "hash": state_hash, "raised": raised, "made": attrs.asdict(made)}
@@ -213,8 +214,9 @@ class _Side:
             _EARLY,
             platform.python_version(),
         )
-        made = made.with_files(self.read_at_import, "import").with_files(read_files(reads.reads), "construction")
-        return simulation, made
+        for stage, own in (("import", self.read_at_import), ("construction", reads.reads)):
+            made = made.with_files(read_files(own), stage).with_variables(own, stage)
+        return simulation, attrs.evolve(made, given_at=watch.places_of(subject))
 
     def _ensure_opened(self) -> None:
         """Raise ValueError if a file was given in place of another that was not opened."""

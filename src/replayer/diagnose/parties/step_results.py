@@ -15,9 +15,9 @@ from replayer.diagnose.parties.party_explanation import FactorTest
 from replayer.diagnose.parties.party_runner import PartyAnswer, PartyFailedError, PartyRun, StepResult
 
 
-def has_result(answer: PartyAnswer, state_hash: int) -> bool:
+def has_result(answer: PartyAnswer | None, state_hash: int) -> bool:
     """Return True if a run gave the state with this hash."""
-    return any(run.result == (state_hash, None) for run in answer.runs)
+    return answer is not None and any(run.result == (state_hash, None) for run in answer.runs)
 
 
 def chosen_run(answer: PartyAnswer | None, state_hash: int) -> PartyRun | None:

@@ -8,8 +8,7 @@ named, both sides run several times more: a step that varies by itself passes a 
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import attrs
 
@@ -23,9 +22,6 @@ from replayer.diagnose.explain.foreign.fresh_memory import gives_fresh_memory
 from replayer.diagnose.explain.variant_choice import (
     NEAR_TICKS,
     SEED,
-    VERSIONS,
-    fixed_seed,
-    recorded_switches,
 )
 from replayer.diagnose.parties.differences.factor import Factor, together
 from replayer.diagnose.parties.differences.factors import WHOLES, find_factors, not_compared, untested
@@ -41,7 +37,20 @@ from replayer.diagnose.parties.party_runner import (
 )
 from replayer.diagnose.parties.step_results import chosen_run, exchange_test, has_result, varying_sides
 from replayer.diagnose.parties.tape_seeds import seeded_party, try_seeds
-from replayer.diagnose.parties.unnoted_reads import FoundVariable, unnoted_text, values_to_try, variables_of
+from replayer.diagnose.parties.told_environment import (
+    ToldVariable,
+    states_seed,
+    told_of,
+    version_notes,
+    with_told,
+)
+from replayer.diagnose.parties.unnoted_reads import (
+    FoundVariable,
+    reads_before,
+    unnoted_text,
+    values_to_try,
+    variables_of,
+)
 from replayer.tape.noted_outside import noted_outside
 from replayer.tape.tape import Tape
 from sim.kernel.state import Snapshot
@@ -50,15 +59,8 @@ FACTORS_MAX = 12  # Each is tested by two processes.
 REPEATS = 4  # Of three sides for a seed, four for a difference: a fair coin passes that once in 2**12 or 2**16 times.
 
 BEGINS_LATER = "the states differ already at the first tick that both tapes have"
-NOT_READ = "the states differ before this tick already, in ticks that could not be compared"
 
 Progress = Callable[[float], None]
-
-
-def recorded_environment(meta: Mapping[str, object], present: Mapping[str, str]) -> dict[str, str | None]:
-    """The variables that a tape was recorded with, where they differ from the present ones; not those of versions."""
-    recorded = meta.get("environment")
-    return recorded_switches(recorded, present) if isinstance(recorded, Mapping) else {}
 
 
 def explain_parties(
@@ -113,17 +115,19 @@ class _Case:
             explanation = attrs.evolve(explanation, states=states, fields=self.difference.differences if states else ())
             if any(tape.first_tick != self.tick for tape in self.tapes):
                 return attrs.evolve(explanation, why_older=BEGINS_LATER)
-        answers = self._answers(recorded)
+        answers, told = self._as_told(self._answers(recorded), recorded)
         runs = chosen_run(answers[0], recorded[0]), chosen_run(answers[1], recorded[1])
-        explanation = attrs.evolve(explanation, runs=runs)
-        befores = [one.before for one in answers if one is not None and one.before is not None]
-        if len({state.hash() for state in befores}) > 1:  # Ticks before it are damaged.
-            self.notes.append(
-                f"the tapes differ before tick {self.tick:,} already, in ticks that could not be compared"
-            )
+        explanation = attrs.evolve(explanation, runs=runs, parties=self.parties, told=told)
+        befores = {one.before.hash() for one in answers if one is not None and one.before is not None}
+        if len(befores) > 1:  # Ticks before it are damaged.
+            why = f"the tapes differ before tick {self.tick:,} already, in ticks that could not be compared"
+            self.notes.append(why)
         elif None not in (runs[0], runs[1]):
             explanation = self._compared(explanation, answers)
-        return attrs.evolve(explanation, notes=[*dict.fromkeys(self.notes), *self._version_notes(explanation)])
+        return attrs.evolve(
+            explanation,
+            notes=[*dict.fromkeys(self.notes), *([] if explanation.deciding else version_notes(self.tapes))],
+        )
 
     # --- running
 
@@ -148,6 +152,22 @@ class _Case:
                 return ran
         self.progress(0.5)
         return answers
+
+    def _as_told(
+        self, answers: list[PartyAnswer | None], recorded: tuple[int, int]
+    ) -> tuple[list[PartyAnswer | None], list[ToldVariable]]:
+        """Give parties that are not as recorded the variables that their tapes tell, where the values are known."""
+        notes = list(map(noted_outside, self.tapes))
+        told = told_of(self.parties, list(map(chosen_run, answers, recorded)), recorded, notes)
+        known, parties = [one for one in told if one.values], self.parties
+        if not known:
+            return answers, told
+        self.parties = with_told(parties, known)
+        again = self._answers(recorded)
+        if None in again:
+            self.parties = parties
+            return answers, [attrs.evolve(one, values=()) for one in told]
+        return again, [one for one in told if one.values or not has_result(again[one.party], recorded[one.party])]
 
     def _starts(self) -> list[int]:
         """Earlier ticks from which instances of both parties may run: the nearest keyframe of both tapes, and the first."""
@@ -290,7 +310,7 @@ class _Case:
     def _not_reproduced(self, explanation: PartyExplanation, answers: list[PartyAnswer | None]) -> PartyExplanation:
         """Both parties give one result: hash seeds can be tried, unless both tapes state theirs."""
         party, [own, *_] = self.parties[0], [run.result for run in self._base]
-        if all(map(_states_seed, self.tapes)) or explanation.is_first_tick or answers[0] is None:
+        if all(map(states_seed, self.tapes)) or explanation.is_first_tick or answers[0] is None:
             return explanation
         found = try_seeds(party, own, [(tape.state_hash(self.tick), None) for tape in self.tapes], self._run_seeded)
         if found is None:
@@ -323,11 +343,15 @@ class _Case:
         """Both parties give one result: try environment variables that the step reads, and name what no tape tells."""
         wrong = [number for number in (0, 1) if not explanation.is_recorded(number)]
         steps = [one.step for one in answers if one is not None and one.step is not None]
-        if explanation.is_first_tick or not steps:
-            return explanation
         reads = list(dict.fromkeys(read for step in steps for read in step.reads))
-        explanation = attrs.evolve(explanation, unnoted=unnoted_text(reads, list(map(noted_outside, self.tapes))))
-        for read in variables_of(reads) if len(wrong) == 1 else ():
+        before = reads_before(run.made for run in self._base)
+        notes, named = list(map(noted_outside, self.tapes)), {one.name for one in explanation.told}
+        explanation = attrs.evolve(
+            explanation,
+            unnoted=unnoted_text(reads, notes),
+            unnoted_before=unnoted_text([one for one in before if one.name not in named], notes),
+        )
+        for read in variables_of([*reads, *before]) if len(wrong) == 1 else ():
             found = self._with_variable(explanation, answers, wrong[0], read)
             if found is not None:
                 return found
@@ -338,7 +362,7 @@ class _Case:
     ) -> PartyExplanation | None:
         """Try values of a variable in a party: one with which it gives what is on its tape; None without one."""
         party, start = self.parties[number], self._base[number].start
-        present = party.environment.get(read.name, os.environ.get(read.name))
+        present = party.variable(read.name)
         values = values_to_try(read, present, note := noted_outside(self.tapes[number]))
         tried = [attrs.evolve(party, environment={**party.environment, read.name: value}) for value in values]
         recorded = self.tapes[number].state_hash(self.tick), None
@@ -374,23 +398,3 @@ class _Case:
         states = (steps[0].state, steps[1].state) if steps[0].state is not None and steps[1].state is not None else None
         fields = compare_states(*states, STATE_LABELS) if states is not None else []
         return attrs.evolve(explanation, cause=cause, states=states, fields=fields)
-
-    def _version_notes(self, explanation: PartyExplanation) -> list[str]:
-        """What the tapes say about their environments, if no test decided."""
-        if explanation.deciding:
-            return []
-        recorded: list[Mapping[str, object]] = []
-        for tape in self.tapes:
-            environment = tape.meta.get("environment")
-            recorded.append(environment if isinstance(environment, Mapping) else {})
-        return [
-            f"the tapes state different versions of {name}: A {recorded[0][name]}, B {recorded[1][name]}; what that does "
-            "was not tested: give --other-python"
-            for name in VERSIONS
-            if name in recorded[0] and name in recorded[1] and recorded[0][name] != recorded[1][name]
-        ]
-
-
-def _states_seed(tape: Tape) -> bool:
-    recorded = tape.meta.get("environment")
-    return isinstance(recorded, Mapping) and fixed_seed(recorded) is not None

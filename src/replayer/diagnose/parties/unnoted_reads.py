@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import attrs
 
 from recorder.ambient.outside.outside_note import OutsideNote
 from recorder.ambient.outside.outside_read import CHANGED, FILE, IMPORT, VARIABLE, OutsideRead, variable_fact
+from replayer.diagnose.parties.party import Made
+from replayer.diagnose.parties.told_environment import NOT_TRIED, constants_of
 
 VALUES_MAX = 8  # Of a variable; each is tried in a process of its own.
 VARIABLES_MAX = 4
-_TEXT_CHARS_MAX = 40
-_NOT_TRIED = (
-    "PATH",
-    "HOME",
-    "TMPDIR",
-    "PYTHONPATH",
-    "PYTHONHASHSEED",
-)  # Where programs and files are; the seed has its own test.
 
 
 @attrs.frozen
@@ -66,11 +60,22 @@ def unnoted_text(reads: Iterable[OutsideRead], notes: Sequence[OutsideNote]) -> 
     return "; ".join(found)
 
 
+def reads_before(made: Iterable[Made | None]) -> list[OutsideRead]:
+    """The first read of each environment variable that the user's code reads before the step."""
+    return [
+        one.read_of(name)
+        for one in made
+        if one is not None
+        for name, (*_, stage) in one.variables.items()
+        if stage != "step"
+    ]
+
+
 def variables_of(reads: Iterable[OutsideRead]) -> list[OutsideRead]:
     """The first read of each environment variable."""
     named: dict[str, OutsideRead] = {}
     for read in reads:
-        if read.kind == VARIABLE and read.name not in _NOT_TRIED:
+        if read.kind == VARIABLE and read.name not in NOT_TRIED:
             named.setdefault(read.name, read)
     return list(named.values())[:VARIABLES_MAX]
 
@@ -93,17 +98,8 @@ def values_to_try(read: OutsideRead, present: str | None, note: OutsideNote) -> 
     ]
     texts: dict[str | None, None] = {None: None}
     for node in (*sorted(around, key=lambda one: -one.lineno), tree):
-        texts |= dict.fromkeys(_constants(node))
+        texts |= dict.fromkeys(constants_of(node))
     left_out = {present, read.name}
     [noted] = note.fact(VARIABLE, read.name) or (None,)
     possible = (text for text in texts if text not in left_out and noted in (None, variable_fact(text)))
     return list(possible)[:VALUES_MAX]
-
-
-def _constants(node: ast.AST) -> Iterator[str]:
-    described = {id(one.value) for one in ast.walk(node) if isinstance(one, ast.Expr)}  # Docstrings.
-    for one in ast.walk(node):
-        if isinstance(one, ast.Constant) and id(one) not in described and type(one.value) in (str, int):
-            text = str(one.value)
-            if 0 < len(text) <= _TEXT_CHARS_MAX and "\0" not in text:
-                yield text

@@ -20,15 +20,16 @@ def factor_text(factor: Factor) -> str:
     if factor.parts:
         return f"together: {'; '.join(map(factor_text, factor.parts))}"
     first, second = factor.texts
+    remark = f", {factor.remark}" if factor.remark else ""
     names = {
         "inputs": f"the inputs of {factor.name}",
         "argument": f"the constructor's argument {factor.name}",
         "configuration": f"the configuration's entry {factor.name}",
-        "file": f"the content of the file {factor.name}, {factor.remark}",
+        "file": f"the content of the file {factor.name}{remark}",
         "module": f"the module {factor.name}",
         "package": f"the package {factor.name} as a whole",
         "factory": "the simulation",
-        "variable": f"the environment variable {factor.name}",
+        "variable": f"the environment variable {factor.name}{remark}",
     }
     brought = f", with {', '.join(factor.brought)}, which it imports and only one of them has" if factor.brought else ""
     return f"{names.get(factor.kind, factor.name)}: {first} in A, {second} in B{brought}"

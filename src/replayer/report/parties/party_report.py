@@ -18,6 +18,7 @@ from replayer.diagnose.explain.variant_choice import SEED
 from replayer.diagnose.parties.party import Party
 from replayer.diagnose.parties.party_explanation import PartyExplanation
 from replayer.diagnose.parties.tape_seeds import TriedSeeds
+from replayer.diagnose.parties.told_environment import ToldVariable
 from replayer.diagnose.parties.unnoted_reads import FoundVariable
 from replayer.report.cause_text import cause_text
 from replayer.report.parties.factor_text import changed_lines, factor_text, test_text
@@ -78,7 +79,15 @@ def party_lines(explanation: PartyExplanation, texts: CauseTexts) -> list[str]:
         lines += [f"  {test_text(test)}" for test in explanation.tests]
     lines += ["", "parties:"]
     lines += [f"  {_party_text(explanation, number)}" for number in (0, 1)]
-    return [*lines, *(f"note: {note}" for note in explanation.notes), *_exchange_lines(explanation)]
+    notes = [*(one.text for one in explanation.told if one not in _unknown(explanation)), *explanation.notes]
+    return [*lines, *(f"note: {note}" for note in notes), *_exchange_lines(explanation)]
+
+
+def _unknown(explanation: PartyExplanation) -> list[ToldVariable]:
+    """The variables whose recorded values are not known, where that may be why both parties give one state."""
+    return (
+        [] if explanation.is_reproduced or explanation.deciding else [one for one in explanation.told if not one.values]
+    )
 
 
 def _unread(explanation: PartyExplanation) -> list[str]:
@@ -217,6 +226,11 @@ def _next_lines(explanation: PartyExplanation) -> list[str]:
     ]
     if explanation.is_first_tick or explanation.is_reproduced or len(wrong) != 1 or wrong[0].work_tree is not None:
         return []
+    unknown = [f"--env {one.name}=VALUE" for one in _unknown(explanation) if one.party == 1]
+    if unknown and wrong[0] is explanation.parties[1]:
+        first, second = explanation.parties
+        words = shlex.join(["replay", "explain", str(first.tape), str(second.tape), *first.words, *second.words])
+        return [f"next: {words} {' '.join(unknown)}  # with the values that tape B was recorded with"]
     sim = f" --sim {wrong[0].sim}" if wrong[0].sim is not None else ""
     return [f"next: replay explain {wrong[0].tape} --tick {explanation.tick}{sim}"]
 
@@ -238,6 +252,8 @@ def _unknown_text(explanation: PartyExplanation) -> str:
     gives = [LABELS[number] for number in (0, 1) if explanation.is_recorded(number)]
     named = f"that of tape {gives[0]}" if gives else "which is on neither tape"
     unnoted = f"; the step reads {explanation.unnoted}" if explanation.unnoted else ""
+    unnoted += f"; before the step are read {explanation.unnoted_before}" if explanation.unnoted_before else ""
+    unnoted += "".join(f"; {one.text}" for one in _unknown(explanation))
     return (
         f"both parties give one state, {named}; none of what was given for them (--other-sim, --other-path, "
         f"--other-commit, --other-python, --env) makes this step differ{unnoted}{_read_text(explanation)}"

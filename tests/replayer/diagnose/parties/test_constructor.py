@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 import sys
 from collections import OrderedDict
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import attrs
@@ -61,6 +63,77 @@ def test_the_arguments_of_the_outermost_constructor_are_noted() -> None:
         {},
     ]
     assert sys.getprofile() is None
+
+
+MAKERS = """
+import functools
+
+
+class Fleet:
+    def __init__(self, ships, sails=2, *rest, flag="blue", **others):
+        self.ships = ships
+
+
+class Squadron(Fleet):
+    def __init__(
+        self,
+        ships=9,
+    ):
+        super().__init__(ships)
+
+
+HALF_MADE = functools.partial(Fleet, sails=5)
+MORE = {"ships": 4, "flag": "red"}
+
+
+def host():
+    return Fleet(
+        7,
+        flag="green",
+        crew=12)
+
+
+def guest():
+    return Squadron()
+
+
+def half():
+    return HALF_MADE(ships=3)
+
+
+def unpacked():
+    return Fleet(**MORE)
+
+
+def of_many():
+    return [*map(Fleet, [3])][0]
+"""
+
+
+def test_the_lines_that_give_arguments_are_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a default, that of the parameter. What a partial function brings is given at no line of the call."""
+    (tmp_path / "placed_fleet.py").write_text(MAKERS)
+    monkeypatch.syspath_prepend(tmp_path)
+    module = importlib.import_module("placed_fleet")
+    lines = MAKERS.splitlines()
+
+    def at(text: str, how: str = "given at") -> str:
+        return f"{how} placed_fleet.py:{1 + next(number for number, line in enumerate(lines) if text in line)}"
+
+    with ConstructorWatch() as watch:
+        host, guest, half, unpacked, many = (
+            getattr(module, name)() for name in ("host", "guest", "half", "unpacked", "of_many")
+        )
+        bare = module.Fleet(1)
+    default = at("sails=2", "the default at")
+    assert watch.places_of(host) == {
+        "ships": at(" 7,"), "sails": default, "flag": at("green"), "crew": at("crew=12"),
+    }  # fmt: skip
+    assert watch.places_of(guest) == {"ships": at("ships=9", "the default at")}
+    assert watch.places_of(half) == {"ships": at("HALF_MADE(ships"), "flag": default}
+    assert watch.places_of(unpacked)["ships"] == at("**MORE")
+    assert watch.places_of(many)["ships"] == at("map(Fleet")
+    assert watch.places_of(bare)["ships"].startswith("given at test_constructor.py:")
 
 
 @pytest.mark.parametrize(
@@ -156,6 +229,14 @@ def test_each_difference_can_be_given_in_both_directions(tmp_path: Path) -> None
 
 
 FILES = {"lib": "__init__.py", "lib.inner": "inner.py"}
+
+
+def test_a_difference_in_an_argument_has_the_lines_that_give_it() -> None:
+    """Where they are known."""
+    tape: Any = SimpleNamespace(meta={})
+    sides = made(arguments={"n": "1"}, given_at={"n": "given at host.py:8"}), made(arguments={"n": "2"})
+    (factor,) = find_factors((party("A"), party("B")), (tape, tape), sides, range(0))
+    assert factor.texts == ("1 (given at host.py:8)", "2")
 
 
 def test_arguments_of_different_classes_are_not_compared() -> None:

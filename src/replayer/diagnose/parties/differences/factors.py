@@ -34,7 +34,7 @@ def find_factors(
         *(_configuration(parties, tapes) or _arguments(*made)),
         *file_factors(*made),
         *module_factors(*made),
-        *_variables(first.environment, second.environment),
+        *_variables(parties, made),
     ]
     if first.sim != second.sim:
         sims = first.sim, second.sim
@@ -96,9 +96,15 @@ def _arguments(first: Made, second: Made) -> list[Factor]:
     for name in first.arguments:
         pair = first.arguments[name], second.arguments.get(name)
         if pair[0] is not None and pair[1] is not None and pair[0] != pair[1]:
-            texts = _cut(pair[0]), _cut(pair[1])
-            factors.append(Factor("argument", name, texts, give_entry("arguments", name, pair)))
+            texts = [_with_place(text, one, name) for text, one in zip(pair, (first, second), strict=True) if text]
+            factors.append(Factor("argument", name, (texts[0], texts[1]), give_entry("arguments", name, pair)))
     return factors
+
+
+def _with_place(literal: str, made: Made, name: str) -> str:
+    """An argument with the line that gives it, where that is known."""
+    place = made.given_at.get(name)
+    return _cut(literal) if place is None else f"{_cut(literal)} ({place})"
 
 
 def _configuration(parties: tuple[Party, Party], tapes: tuple[Tape, Tape]) -> list[Factor]:
@@ -118,14 +124,16 @@ def _configuration(parties: tuple[Party, Party], tapes: tuple[Tape, Tape]) -> li
     return factors
 
 
-def _variables(first: Mapping[str, str | None], second: Mapping[str, str | None]) -> list[Factor]:
+def _variables(parties: tuple[Party, Party], made: tuple[Made, Made]) -> list[Factor]:
+    first, second = parties
     factors = []
-    for name in dict.fromkeys([*first, *second]):
-        pair = first.get(name), second.get(name)
+    for name in dict.fromkeys([*first.environment, *second.environment]):
+        pair = first.variable(name), second.variable(name)
         if pair[0] != pair[1]:
             texts = [value if value is not None else "not set" for value in pair]
             give = give_entry("environment", name, pair)
-            factors.append(Factor("variable", name, (texts[0], texts[1]), give))
+            places = [f"read at {one.read_of(name).place}" for one in made if name in one.variables]
+            factors.append(Factor("variable", name, (texts[0], texts[1]), give, remark=next(iter(places), "")))
     return factors
 
 

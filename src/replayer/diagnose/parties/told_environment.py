@@ -1,0 +1,146 @@
+"""What two tapes tell of their environments: variables to run with, and those that the parties do not get as recorded."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import attrs
+
+from recorder.ambient.outside.outside_note import OutsideNote
+from recorder.ambient.outside.outside_read import UNSET, VARIABLE, variable_fact
+from replayer.diagnose.explain.source_lines import SourceFile
+from replayer.diagnose.explain.variant_choice import VERSIONS, fixed_seed, recorded_switches
+from replayer.diagnose.parties.differences.factor import PARTIES
+from replayer.diagnose.parties.differences.module_files import is_installed
+from replayer.diagnose.parties.party import Made, Party
+from replayer.diagnose.parties.party_runner import PartyRun
+from replayer.tape.tape import Tape
+
+# Where programs and files are; the seed has its own test.
+NOT_TRIED = ("PATH", "HOME", "TMPDIR", "PYTHONPATH", "PYTHONHASHSEED")
+TEXT_CHARS_MAX = 40
+NUMBERS_MAX = 100  # Of a value that no code names: the numbers up to this one are tried on the digest.
+_WORDS = ("true", "false", "True", "False", "yes", "no", "on", "off")
+
+
+def recorded_environment(meta: Mapping[str, object], present: Mapping[str, str]) -> dict[str, str | None]:
+    """The variables that a tape was recorded with, where they differ from the present ones; not those of versions."""
+    recorded = meta.get("environment")
+    return recorded_switches(recorded, present) if isinstance(recorded, Mapping) else {}
+
+
+@attrs.frozen
+class ToldVariable:
+    """A variable that a party's code reads, and of which its tape has the digest of another value than the party gets.
+
+    Attributes:
+        party: 0 for A, 1 for B.
+        name: of the variable.
+        place: the first line that reads it.
+        present: the value that the party has here; None if it is not set.
+        values: the value on the tape, in a tuple; empty if it is not known: none that was tried has the digest.
+    """
+
+    party: int
+    name: str
+    place: str
+    present: str | None
+    values: tuple[str | None, ...]
+
+    @property
+    def text(self) -> str:
+        """The note on it."""
+        label = PARTIES[self.party]
+        read = f"the environment variable {self.name} (read at {self.place})"
+        if not self.values:
+            own = "not set" if self.present is None else self.present
+            return f"tape {label} was recorded with another value of {read} than the simulation of {label} has here ({own})"
+        [value] = self.values
+        if value is None:
+            return f"the simulation of {label} runs without {read}, which is set here: tape {label} tells that it was not set"
+        return f"the simulation of {label} gets {self.name}={value} (read at {self.place}): tape {label} has the digest of this value"
+
+
+def told_of(
+    parties: Sequence[Party], runs: Sequence[PartyRun | None], recorded: Sequence[int], notes: Sequence[OutsideNote]
+) -> list[ToldVariable]:
+    """The variables that parties which are not as recorded do not get as their tapes were recorded with."""
+    wrong = {
+        number: run.made
+        for number, run in enumerate(runs)
+        if run is not None and run.result != (recorded[number], None) and run.made is not None
+    }
+    found = list[ToldVariable]()
+    for number, made in wrong.items():
+        # Those that a step reads first are tried later, where the other party is as recorded.
+        found += _told_variables(number, parties[number], made, notes[number], of_steps=len(wrong) > 1)
+    return found
+
+
+def _told_variables(
+    number: int, party: Party, made: Made, note: OutsideNote, *, of_steps: bool
+) -> Iterator[ToldVariable]:
+    texts = list[str]()
+    for name, (_, _, stage) in made.variables.items():
+        [fact] = note.fact(VARIABLE, name) or (None,)
+        is_read = of_steps or stage != "step"
+        present = party.variable(name)
+        if name in NOT_TRIED or not is_read or fact in (None, variable_fact(present)):
+            continue
+        texts = texts or list(_texts(made))
+        values: tuple[str | None, ...] = ()
+        if name not in party.environment:  # What was given on the command line stays.
+            values = (None,) if fact == UNSET else tuple(text for text in texts if variable_fact(text) == fact)
+        yield ToldVariable(number, name, made.read_of(name).place, present, values[:1])
+
+
+def with_told(parties: Sequence[Party], told: Iterable[ToldVariable]) -> tuple[Party, Party]:
+    """The parties with the values that are known."""
+    first, second = (
+        attrs.evolve(
+            party, environment={**party.environment, **{one.name: one.values[0] for one in told if one.party == number}}
+        )
+        for number, party in enumerate(parties)
+    )
+    return first, second
+
+
+def constants_of(node: ast.AST) -> Iterator[str]:
+    """The texts and numbers in a part of a module, as the value of a variable may have them."""
+    described = {id(one.value) for one in ast.walk(node) if isinstance(one, ast.Expr)}  # Docstrings.
+    for one in ast.walk(node):
+        if isinstance(one, ast.Constant) and id(one) not in described and type(one.value) in (str, int, float):
+            text = str(one.value)
+            if 0 < len(text) <= TEXT_CHARS_MAX and "\0" not in text:
+                yield text
+
+
+def _texts(made: Made) -> Iterator[str]:
+    """What the value of a variable may be: what the user's modules name, and what is common."""
+    texts = [*_WORDS, *map(str, range(NUMBERS_MAX + 1))]
+    for file in dict.fromkeys(made.modules.values()):
+        if file.endswith(".py") and not is_installed(file) and Path(file).is_file():
+            texts += constants_of(SourceFile(file).tree)
+    yield from dict.fromkeys(texts)
+
+
+def states_seed(tape: Tape) -> bool:
+    """Return True if a tape states its hash seed."""
+    recorded = tape.meta.get("environment")
+    return isinstance(recorded, Mapping) and fixed_seed(recorded) is not None
+
+
+def version_notes(tapes: Sequence[Tape]) -> list[str]:
+    """The versions of which the tapes state different ones."""
+    recorded: list[Mapping[str, object]] = []
+    for tape in tapes:
+        environment = tape.meta.get("environment")
+        recorded.append(environment if isinstance(environment, Mapping) else {})
+    return [
+        f"the tapes state different versions of {name}: A {recorded[0][name]}, B {recorded[1][name]}; what that does "
+        "was not tested: give --other-python"
+        for name in VERSIONS
+        if name in recorded[0] and name in recorded[1] and recorded[0][name] != recorded[1][name]
+    ]
