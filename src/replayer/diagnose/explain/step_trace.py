@@ -18,8 +18,6 @@ import numpy as np
 
 from replayer.diagnose.explain.values.process_settings import Settings
 from replayer.diagnose.explain.values.value_parts import Parts
-from sim.kernel.schema import make_layout, schema_from_plain, schema_to_plain
-from sim.kernel.state import Snapshot
 
 LINE, RETURN, RESUME = "line", "return", "resume"
 
@@ -169,15 +167,3 @@ def array_from_plain(plain: list[Any]) -> np.ndarray[Any, Any]:
     """Decode the plain data of array_to_plain."""
     dtype, shape, content = plain
     return np.frombuffer(content, dtype).reshape(shape)
-
-
-def snapshot_to_plain(snapshot: Snapshot) -> list[Any]:
-    """Encode a state as plain data."""
-    layout = snapshot.layout
-    return [schema_to_plain(layout.schema), dict(layout.capacities), snapshot.arena.tobytes()]
-
-
-def snapshot_from_plain(plain: list[Any]) -> Snapshot:
-    """Decode the plain data of snapshot_to_plain."""
-    schema, capacities, content = plain
-    return Snapshot(make_layout(schema_from_plain(schema), capacities), np.frombuffer(content, np.uint8).copy())

@@ -26,7 +26,7 @@ from replayer.desync.stack_depth import at_depth, differs_by_depth
 from replayer.diagnose.explain import traced_array as array_view
 from replayer.diagnose.explain.foreign.foreign_calls import watch_foreign_calls
 from replayer.diagnose.explain.line_trace import LineTracer
-from replayer.diagnose.explain.step_trace import LINE, StepTrace, snapshot_from_plain, snapshot_to_plain
+from replayer.diagnose.explain.step_trace import LINE, StepTrace
 from replayer.diagnose.explain.values.attributes_before import attributes_before
 from replayer.diagnose.explain.values.identities import identities_of, names_of_objects
 from replayer.diagnose.explain.values.layouts import orders_of
@@ -34,6 +34,7 @@ from replayer.diagnose.explain.values.loaded_lines import LoadedValue
 from replayer.diagnose.explain.values.process_settings import process_settings
 from replayer.diagnose.explain.values.reloaded import NotGivenBack
 from replayer.playback.line_hooks import listening
+from replayer.tape.plain_state import snapshot_from_plain, snapshot_to_plain
 from sim.kernel.hooks import HasAdapter, hook
 from sim.kernel.simulation import Simulation, inner_of
 from sim.kernel.state import Snapshot

@@ -34,7 +34,6 @@ from replayer.diagnose.explain.given.give import give_from_the_other
 from replayer.diagnose.explain.outside.first_seeds import first_seeds
 from replayer.diagnose.explain.outside.import_reads import noting_variables
 from replayer.diagnose.explain.outside.replaced_files import replace_files
-from replayer.diagnose.explain.step_trace import snapshot_from_plain, snapshot_to_plain
 from replayer.diagnose.explain.trace_step import OTHER_THREADS, Result, TracedStep, trace_step, trace_step_in
 from replayer.diagnose.explain.values.given_values import GivenValues
 from replayer.diagnose.explain.values.joined import join_names, separate_names
@@ -47,6 +46,7 @@ from replayer.diagnose.explain.versions.step_with_functions import steps_with
 from replayer.playback.cursor import Cursor, MismatchError
 from replayer.playback.make_simulation import import_adapters, make_simulation
 from replayer.playback.work_tree import import_from_work_tree, is_used, use_common_name
+from replayer.tape.plain_state import snapshot_from_plain, snapshot_to_plain
 from replayer.tape.tape import Tape
 from replayer.timeline.interval_processes import verify_each
 from replayer.timeline.intervals import list_intervals

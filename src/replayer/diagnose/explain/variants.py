@@ -28,11 +28,11 @@ from recorder.processes.interpreter import (
     start_python,
     with_module_path,
 )
-from replayer.diagnose.explain.step_trace import snapshot_from_plain, snapshot_to_plain
 from replayer.diagnose.explain.trace_step import Result, TracedStep
 from replayer.diagnose.explain.values.given_values import GivenValues
 from replayer.diagnose.explain.values.process_settings import without_folder
 from replayer.playback.work_tree import WorkTree
+from replayer.tape.plain_state import snapshot_from_plain, snapshot_to_plain
 from sim.kernel.state import Snapshot
 
 _MODULE = "replayer.diagnose.explain.variant_process"

@@ -28,8 +28,6 @@ from recorder.processes.fork_call import in_a_copy
 from recorder.processes.fork_hazard import NewThreads
 from recorder.processes.interpreter import answer_alone_on_stdout, begin_as_python
 from recorder.text import shown_path
-from replayer.diagnose.explain.step_trace import snapshot_from_plain, snapshot_to_plain
-from replayer.diagnose.explain.trace_step import trace_step
 from replayer.diagnose.parties.constructor import ConstructorWatch, replace_arguments
 from replayer.diagnose.parties.given_files import GivenFiles, read_files
 from replayer.diagnose.parties.given_modules import origin_of, use_modules
@@ -37,6 +35,7 @@ from replayer.diagnose.parties.party import Made
 from replayer.playback.cursor import Cursor, MismatchError
 from replayer.playback.make_simulation import import_adapters, make_simulation
 from replayer.playback.work_tree import OUR_PACKAGES, import_from_work_tree
+from replayer.tape.plain_state import snapshot_from_plain, snapshot_to_plain
 from replayer.tape.tape import Tape
 from sim.kernel.registry import ConfigError, UnknownWorldError, find_world
 from sim.kernel.simulation import Simulation, subject_of
@@ -175,6 +174,8 @@ class _Side:
                 return {"why": why}
             if (hazard := self.threads.hazard()) is not None:
                 return {"why": f"a step is traced in a copy of its process, and {hazard} cannot be copied"}
+            from replayer.diagnose.explain.trace_step import trace_step  # noqa: PLC0415 - most processes trace nothing
+
             return {"step": trace_step(cursor.simulation, self.frames.frame(self.tick).inputs).to_plain()}
 
         return _copied(step) | {"start": start}
@@ -200,9 +201,19 @@ class _Side:
         return cursor, made, ""
 
     def _made(self) -> tuple[Simulation, Made]:
-        reads = ReadWatch(is_users_file)
-        with ConstructorWatch() as watch, reads.watching(functions=False):
-            simulation = make_simulation(self.tape, self.factory)
+        reads, watch, factory = ReadWatch(is_users_file), ConstructorWatch(), self.factory
+
+        def watched() -> Any:  # Not what adapts its result: a profile function makes that ten times slower.
+            assert factory is not None
+            with watch:
+                return factory()
+
+        with reads.watching(functions=False):
+            if callable(factory):
+                simulation = make_simulation(self.tape, watched)
+            else:
+                with watch:
+                    simulation = make_simulation(self.tape, factory)
         subject = subject_of(simulation)
         kind = type(subject)
         modules = _modules()

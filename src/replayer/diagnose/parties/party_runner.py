@@ -17,9 +17,9 @@ import msgpack
 from recorder.errors import RecordingError
 from recorder.exception_text import comparable_error
 from recorder.processes.interpreter import finish, module_program, start_python
-from replayer.diagnose.explain.step_trace import snapshot_from_plain, snapshot_to_plain
 from replayer.diagnose.explain.trace_step import TracedStep
 from replayer.diagnose.parties.party import Made, Party
+from replayer.tape.plain_state import snapshot_from_plain, snapshot_to_plain
 from sim.kernel.state import Snapshot
 
 _MODULE = "replayer.diagnose.parties.party_process"

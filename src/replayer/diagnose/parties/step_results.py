@@ -20,6 +20,12 @@ def has_result(answer: PartyAnswer | None, state_hash: int) -> bool:
     return answer is not None and any(run.result == (state_hash, None) for run in answer.runs)
 
 
+def are_recorded(answers: Sequence[PartyAnswer | None], recorded: Sequence[int]) -> bool:
+    """Return True if the first run of each party that ran at all gives what its tape has."""
+    pairs = zip(answers, recorded, strict=True)
+    return all(one is None or one.runs[0].result == (state_hash, None) for one, state_hash in pairs)
+
+
 def chosen_run(answer: PartyAnswer | None, state_hash: int) -> PartyRun | None:
     """The run that is as recorded, otherwise the first one that reached the tick."""
     if answer is None:

@@ -35,7 +35,7 @@ from replayer.diagnose.parties.party_runner import (
     PartyRun,
     PartyRunner,
 )
-from replayer.diagnose.parties.step_results import chosen_run, exchange_test, has_result, varying_sides
+from replayer.diagnose.parties.step_results import are_recorded, chosen_run, exchange_test, has_result, varying_sides
 from replayer.diagnose.parties.tape_seeds import seeded_party, try_seeds
 from replayer.diagnose.parties.told_environment import (
     ToldVariable,
@@ -115,7 +115,7 @@ class _Case:
             explanation = attrs.evolve(explanation, states=states, fields=self.difference.differences if states else ())
             if any(tape.first_tick != self.tick for tape in self.tapes):
                 return attrs.evolve(explanation, why_older=BEGINS_LATER)
-        answers, told = self._as_told(self._answers(recorded), recorded)
+        answers, told = self._answers(recorded)
         runs = chosen_run(answers[0], recorded[0]), chosen_run(answers[1], recorded[1])
         explanation = attrs.evolve(explanation, runs=runs, parties=self.parties, told=told)
         befores = {one.before.hash() for one in answers if one is not None and one.before is not None}
@@ -131,8 +131,35 @@ class _Case:
 
     # --- running
 
-    def _answers(self, recorded: tuple[int, int]) -> list[PartyAnswer | None]:
-        """The step of each party: on fresh instances, and if one of these is not as recorded, on some that ran before."""
+    def _answers(self, recorded: tuple[int, int]) -> tuple[list[PartyAnswer | None], list[ToldVariable]]:
+        """The step of each party: on fresh instances, and if one of these is not as recorded, on some that ran before.
+
+        In between, parties that are not as recorded get the variables that their tapes tell, where the values are known.
+        """
+        answers, told = self._fresh(), list[ToldVariable]()
+        if not are_recorded(answers, recorded):
+            notes = list(map(noted_outside, self.tapes))
+            told = told_of(self.parties, list(map(chosen_run, answers, recorded)), recorded, notes)
+            parties = self.parties
+            self.parties = with_told(parties, known := [one for one in told if one.values])
+            again = self._fresh() if known else answers
+            if None in again and None not in answers:  # With these it does not run.
+                self.parties, told = parties, [attrs.evolve(one, values=()) for one in told]
+            else:
+                answers = again
+        before = next((one.before for one in answers if one is not None and one.before is not None), None)
+        for start in self._starts() if not are_recorded(answers, recorded) else ():
+            jobs = [PartyJob(party, self.tick, before, [start], traces=True) for party in self.parties]
+            ran = [one if isinstance(one, PartyAnswer) else None for one in self.runner.run(jobs)]
+            if all(one is not None and has_result(one, recorded[number]) for number, one in enumerate(ran)):
+                answers = ran
+                break
+        self.progress(0.5)
+        right = [has_result(one, state_hash) for one, state_hash in zip(answers, recorded, strict=True)]
+        return answers, [one for one in told if one.values or not right[one.party]]
+
+    def _fresh(self) -> list[PartyAnswer | None]:
+        """The step of each party on fresh instances."""
         found = self.runner.run([PartyJob(party, self.tick, traces=True) for party in self.parties])
         self.progress(0.4)
         before = next((one.before for one in found if isinstance(one, PartyAnswer)), None)
@@ -140,34 +167,7 @@ class _Case:
             if isinstance(found[number], PartyFailedError) and before is not None:
                 [found[number]] = self.runner.run([PartyJob(party, self.tick, before, traces=True)])
         self.notes += [str(one) for one in found if isinstance(one, PartyFailedError)]
-        answers = [one if isinstance(one, PartyAnswer) else None for one in found]
-        wrong = [
-            one is not None and one.runs[0].result != (state_hash, None)
-            for one, state_hash in zip(answers, recorded, strict=True)
-        ]
-        for start in self._starts() if any(wrong) else ():
-            jobs = [PartyJob(party, self.tick, before, [start], traces=True) for party in self.parties]
-            ran = [one if isinstance(one, PartyAnswer) else None for one in self.runner.run(jobs)]
-            if all(one is not None and has_result(one, recorded[number]) for number, one in enumerate(ran)):
-                return ran
-        self.progress(0.5)
-        return answers
-
-    def _as_told(
-        self, answers: list[PartyAnswer | None], recorded: tuple[int, int]
-    ) -> tuple[list[PartyAnswer | None], list[ToldVariable]]:
-        """Give parties that are not as recorded the variables that their tapes tell, where the values are known."""
-        notes = list(map(noted_outside, self.tapes))
-        told = told_of(self.parties, list(map(chosen_run, answers, recorded)), recorded, notes)
-        known, parties = [one for one in told if one.values], self.parties
-        if not known:
-            return answers, told
-        self.parties = with_told(parties, known)
-        again = self._answers(recorded)
-        if None in again:
-            self.parties = parties
-            return answers, [attrs.evolve(one, values=()) for one in told]
-        return again, [one for one in told if one.values or not has_result(again[one.party], recorded[one.party])]
+        return [one if isinstance(one, PartyAnswer) else None for one in found]
 
     def _starts(self) -> list[int]:
         """Earlier ticks from which instances of both parties may run: the nearest keyframe of both tapes, and the first."""

@@ -20,12 +20,12 @@ from replayer.diagnose.explain.cause import Cause, SourceLocation
 from replayer.diagnose.explain.explain import explain_tape
 from replayer.diagnose.explain.explained_pair import restored_notes
 from replayer.diagnose.explain.outside.differing_reads import differing_reads
-from replayer.diagnose.explain.step_trace import snapshot_to_plain
 from replayer.diagnose.explain.variant_choice import choose_pair
 from replayer.diagnose.explain.variant_process import _NotReachedError, _prepared
 from replayer.diagnose.explain.variants import Variant, VariantOutcome
 from replayer.playback.cursor import Cursor
 from replayer.playback.make_simulation import make_simulation
+from replayer.tape.plain_state import snapshot_to_plain
 from replayer.tape.tape import Tape
 
 MODULE = """

@@ -21,9 +21,9 @@ from recorder.processes.fork_call import in_a_copy
 from replayer.desync.object_diff import are_equal
 from replayer.diagnose.explain.given.compiled_before import CompiledBefore
 from replayer.diagnose.explain.given.unsaved import unsaved_values
-from replayer.diagnose.explain.step_trace import snapshot_from_plain
 from replayer.diagnose.explain.trace_step import run_untraced
 from replayer.diagnose.explain.values.given_values import GivenValue, GivenValues, Unsaved
+from replayer.tape.plain_state import snapshot_from_plain
 from sim.kernel.simulation import Simulation
 from sim.kernel.state import Snapshot
 

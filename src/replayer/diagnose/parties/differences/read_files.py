@@ -36,7 +36,8 @@ def file_factors(first: Made, second: Made) -> list[Factor]:
 
 def untested_files(made: tuple[Made, Made]) -> list[str]:
     """The files that one party reads and that are in no pair, as texts."""
-    paired = [{pair[number] for _, pair in _pairs(made)} for number in (0, 1)]
+    pairs = [pair for _, pair in _pairs(made)]
+    paired = [{pair[number] for pair in pairs} for number in (0, 1)]
     return [
         f"the file {shown_path(path)}, which only {label} opens ({place})"
         for one, known, label in zip(made, paired, PARTIES, strict=True)
