@@ -10,7 +10,7 @@ from recorder.processes.fork_call import in_a_copy
 from replayer.diagnose.explain.before_step.changing_lines import changing_lines
 from replayer.diagnose.explain.before_step.program_code import program_code
 from replayer.diagnose.explain.before_step.tried_changes import Case, try_changes
-from replayer.diagnose.explain.step_trace import snapshot_from_plain
+from replayer.tape.plain_state import snapshot_from_plain
 from replayer.tape.tape import Tape
 from sim.kernel.simulation import Simulation, subject_of
 
