@@ -214,6 +214,40 @@ def test_members_in_tables_are_compared_by_their_names(load: Loading, old: str, 
     assert "FEES" in names(compared(plain, load(SLUICE)).left_out)
 
 
+BELL = """
+from collections import defaultdict, deque
+
+HEARD, LAST = defaultdict(list), deque(maxlen=2)
+
+
+class Mill:
+    def step(self):
+        for called in HEARD["turn"]:
+            called(self)
+        return LAST
+"""
+
+
+def test_what_others_have_registered_is_compared_by_names(load: Loading) -> None:
+    """Functions and classes of other modules, in containers that are no plain values."""
+
+    def registered(*ears: Any) -> Any:
+        module = load(BELL)
+        module.HEARD["turn"] += ears
+        return module
+
+    plain = code_note(registered(names, Path).Mill())[KEY]
+    same = compared(plain, registered(names, Path))
+    assert (same.values, same.gone_values, same.left_out) == ([], 0, [])
+    for others in ((), (names,), (Path, names), (names, Path, compared)):
+        found = compared(plain, registered(*others))
+        assert (names(found.values), found.gone_values, found.left_out) == (["HEARD"], 0, [])
+    # What holds an object is not compared, and is not said to be equal.
+    found = compared(plain, registered(names, Path, [object()]))
+    assert (names(found.values), names(found.left_out)) == ([], ["HEARD"])
+    assert code_note(registered(object()).Mill())[KEY]["tables"] != plain["tables"]
+
+
 LOOM = """
 from dataclasses import dataclass
 
@@ -265,7 +299,7 @@ def test_what_functions_kept_in_a_tape_of_before_is_compared(load: Loading) -> N
     source = LOOM.replace("@dataclass(frozen=True)\n", "")
     module = load(source)
     plain = code_note(module.Mill())[KEY]
-    del plain["keeps"]
+    del plain["keeps"], plain["tables"]
     assert names(compared(plain, module).left_out) == ["RULES", "DEFAULT"]
     for noted in (KEPT_BY_MODULE, KEPT_BY_PROGRAM):
         found = compared({**plain, "kept": noted}, load(source))

@@ -7,6 +7,7 @@ import functools
 import inspect
 import sys
 import types
+from collections import Counter, OrderedDict, defaultdict, deque
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,13 @@ import numpy as np
 import xxhash
 
 from sim.enum_members import member_name
+from sim.kernel.class_names import importable_module
 from sim.replaced_code import own_code
 
 ELEMENTS_MAX = 1000  # Of a table that is a plain value.
 ARRAY_BYTES_MAX = 1_000_000
+CONTAINERS = (list, tuple, dict, set, frozenset)
+COLLECTIONS = (defaultdict, OrderedDict, Counter, deque)
 _PLAIN = (bool, int, float, str, bytes, type(None))
 _HAS_DOCSTRING = (
     0x4000000  # A flag of code since Python 3.14; before, the first constant of a function is its docstring or None.
@@ -37,16 +41,17 @@ def is_constant(value: Any) -> bool:
     return type(value) in _PLAIN or (type(value) is tuple and all(map(is_constant, value)))
 
 
-def value_text(value: Any, *, with_members: bool = False) -> str | None:
+def value_text(value: Any, *, with_names: bool = False) -> str | None:
     """A plain value: a constant, an array of numbers, and lists, tuples, dicts and sets of these; None for anything else.
 
     A table of more than ELEMENTS_MAX elements in all, and an array of more than ARRAY_BYTES_MAX, are not looked at.
 
-    with_members: members of enumerations are plain, too: by their names, since each has a text of its own value elsewhere.
+    with_names: members of enumerations, functions and classes are plain, too: by their names, since each has a text of its own
+    elsewhere; and so are the further containers of the module collections.
     """
     left = [ELEMENTS_MAX]
     try:
-        return _value_text(value, left, with_members=with_members)
+        return _value_text(value, left, with_names=with_names)
     except _NotPlainError:
         return None
 
@@ -55,23 +60,36 @@ class _NotPlainError(Exception):
     """A value has a part that is not plain, or too many."""
 
 
-def _value_text(value: Any, left: list[int], *, with_members: bool) -> str:
+def _value_text(value: Any, left: list[int], *, with_names: bool) -> str:
     kind = type(value)
     left[0] -= 1
     if kind in _PLAIN:
         return repr(value)
-    if with_members and (name := member_name(value)) is not None:
+    if with_names and (name := _name_of(value)) is not None:
         return name
     if kind is np.ndarray and not value.dtype.hasobject and value.nbytes <= ARRAY_BYTES_MAX:
         content = xxhash.xxh3_128_hexdigest(value.tobytes())  # Dates have no buffer.
         return f"array({value.dtype!r}, {value.shape}, {content})"
-    if kind not in (list, tuple, dict, set, frozenset) or len(value) > left[0]:
+    known = (*CONTAINERS, *COLLECTIONS) if with_names else CONTAINERS
+    if kind not in known or len(value) > left[0]:
         raise _NotPlainError
-    if kind is dict:
-        pairs = [[_value_text(one, left, with_members=with_members) for one in pair] for pair in list(value.items())]
-        return f"dict({list(map(tuple, pairs))})"
-    texts = [_value_text(one, left, with_members=with_members) for one in list(value)]
+    if issubclass(kind, dict):
+        pairs = [[_value_text(one, left, with_names=with_names) for one in pair] for pair in list(value.items())]
+        return f"{kind.__name__}({list(map(tuple, pairs))})"
+    texts = [_value_text(one, left, with_names=with_names) for one in list(value)]
     return f"{kind.__name__}({sorted(texts) if kind in (set, frozenset) else texts})"
+
+
+def _name_of(value: Any) -> str | None:
+    """The name of a member, a function or a class; None for anything else."""
+    kind = type(value)
+    is_of_c = kind is types.BuiltinFunctionType and issubclass(type(value.__self__), types.ModuleType | type(None))
+    if is_of_c or kind is types.FunctionType or issubclass(kind, type):
+        module = importable_module(str(value.__module__)).rpartition(".")[
+            2
+        ]  # A copy of the code has other packages around it.
+        return f"{module}.{value.__qualname__}"
+    return member_name(value)
 
 
 def array_orders(value: Any) -> list[str]:
