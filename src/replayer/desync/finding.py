@@ -5,8 +5,9 @@ A finding is data; dump.py writes it to files.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -14,14 +15,21 @@ from recorder.errors import CorruptError, MissingTickError, SimulationFailedErro
 from recorder.format.blocks.frame import Frame
 from replayer.desync.isolated_rerun import interval_differs_by_depth, isolated_hashes
 from replayer.desync.location import DesyncLocation, find_place, nothing_differed, watched_advance
-from replayer.desync.object_diff import shown_fields
+from replayer.desync.object_diff import holds_objects, shown_fields
 from replayer.desync.state_diff import FieldDifference, compare_states
+from sim.kernel.exactness import Level, level_of
+from sim.kernel.hooks import ComparesValues, KeepsValues, hook
+from sim.kernel.simulation import Simulation, inner_of, restore
 from sim.kernel.state import Snapshot
 
 if TYPE_CHECKING:
     from replayer.playback.cursor import Cursor
 
 FRAMES_AROUND = 10  # A finding keeps the inputs of this many ticks before and after the divergent one.
+_STEP = re.compile(r"\.([A-Za-z_]\w*)|\[(\d+)\]|\['([^']*)'\]")
+_SHOWN = (type(None), bool, int, float, str)
+_TEXT_MAX = 60
+_MISSING: Any = object()
 
 
 @attrs.frozen
@@ -59,6 +67,7 @@ class Finding:
         rerun_count: how often the interval was run again, each time with a fresh simulation.
         latest_tick: a later tick, if the run that went wrong is known to differ at or before that one only: tick is the
             first one of another run, which did not repeat it. None if tick is the first.
+        first_value: the first value that differs at compared_tick, by its path, where only a simulation can read the state.
     """
 
     tick: int
@@ -77,6 +86,7 @@ class Finding:
     tested: list[TestedCause] = attrs.field(factory=list)
     rerun_count: int = 0
     latest_tick: int | None = None
+    first_value: str | None = None
 
     @property
     def compared_states(self) -> tuple[Snapshot, Snapshot] | None:
@@ -185,6 +195,7 @@ def find_desync(
         note=note or compared[3],
         place=place,
         rerun_count=len(reruns),
+        first_value=_first_value(cursor.simulation, (compared[1], compared[2])),
     )
 
 
@@ -229,3 +240,58 @@ def _frames_around(cursor: Cursor, tick: int) -> list[Frame]:
         except (MissingTickError, CorruptError, TornError):
             continue  # Before the first tick, after the last one, or damaged: the dump lists the ticks that it has.
     return frames
+
+
+def _first_value(simulation: Simulation, states: tuple[Snapshot | None, Snapshot | None]) -> str | None:
+    """The path of the first value that differs, of states that only their simulation can read, as of pickled models.
+
+    With both values where they are plain; None if it is not known.
+
+    states: as recorded and as replayed. Both are restored into the simulation, which is in another state afterwards.
+    """
+    recorded, replayed = states
+    if recorded is None or replayed is None or holds_objects(recorded) or level_of(simulation) is not Level.EXACT:
+        return None  # A restore at inputs_only repeats all inputs.
+    inner = inner_of(simulation)
+    keeps, compares = hook(inner, KeepsValues), hook(inner, ComparesValues)
+    if keeps is None or compares is None:
+        return None
+    try:
+        restore(simulation, recorded)
+        kept = keeps.kept_values()
+        restore(simulation, replayed)
+        path = compares.value_difference(kept)
+        if path is None:
+            return None
+        theirs = _shown(simulation, path)
+        restore(simulation, recorded)
+        ours = _shown(simulation, path)
+    except Exception:  # noqa: BLE001 - of the user's classes: the fields that differ are told without it
+        return None
+    return path if ours is None or theirs is None else f"{path}: recorded {ours}, replayed {theirs}"
+
+
+def _shown(simulation: Simulation, path: str) -> str | None:
+    """The value at a path, if it is a plain one that only dicts, lists and attributes in dicts lead to."""
+    find_roots = getattr(inner_of(simulation), "value_subject", None)
+    roots: Any = {} if find_roots is None else find_roots().roots
+    name = next((one for one in roots if re.match(rf"{re.escape(one)}(?![\w])", path)), None)
+    if name is None:
+        return None
+    value, start = roots[name], len(name)
+    while start < len(path):
+        step = _STEP.match(path, start)
+        if step is None:
+            return None
+        start = step.end()
+        value = _part(value, step)
+    return repr(value)[:_TEXT_MAX] if type(value) in _SHOWN else None
+
+
+def _part(value: Any, step: re.Match[str]) -> Any:
+    attribute, index, key = step.groups()
+    if attribute is not None:
+        return getattr(value, "__dict__", {}).get(attribute, _MISSING)
+    if index is not None and type(value) in (list, tuple):
+        return value[int(index)] if int(index) < len(value) else _MISSING
+    return value.get(key, _MISSING) if type(value) is dict and key is not None else _MISSING

@@ -203,9 +203,14 @@ def _many(kind: str) -> str:
     return f"{kind}s" if kind in _BUILT_IN else f"{kind} objects"
 
 
+def holds_objects(snapshot: Snapshot) -> bool:
+    """Return True for a state of captured objects, whose values can be read from it alone."""
+    return _MARK in list(snapshot)
+
+
 def objects_in(snapshot: Snapshot) -> ObjectTree | None:
     """The captured objects of a state; None for a state of anything else, and with a note for one that is malformed."""
-    if _MARK not in list(snapshot):
+    if not holds_objects(snapshot):
         return None
     from sim.adapters.object_view.object_tree import tree_of  # noqa: PLC0415 - most tapes have no captured objects
 

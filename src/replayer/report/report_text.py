@@ -21,6 +21,7 @@ from replayer.desync.object_diff import (
 )
 from replayer.value_text import inputs_to_json, plain_text
 from sim.kernel.exactness import Level
+from sim.kernel.schema import Blob
 
 if TYPE_CHECKING:
     from replayer.desync.finding import Finding
@@ -230,6 +231,11 @@ def where_lines(finding: Finding) -> list[str]:
     elif finding.compared_replayed is not None:
         lines.append(f"at the next recorded keyframe, tick {finding.compared_tick:,}, no field differs any more")
     lines += [f"  {line}" for line in values]
+    if finding.first_value is not None:
+        lines.append(f"  the first value that differs: {plain_text(finding.first_value)}")
+        assert finding.compared_recorded is not None
+        blobs = {one.name for one in finding.compared_recorded.layout.schema.entries if isinstance(one, Blob)}
+        rest = [name for name in rest if name not in blobs]  # Their bytes say nothing to a reader.
     for difference in (one for one in finding.differences if one.field in rest):
         lines += [f"  {line}" for line in difference_lines(difference)[:3]]
     return lines

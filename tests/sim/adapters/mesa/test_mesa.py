@@ -22,6 +22,7 @@ from recorder.conformance.contract_checks import Subject, check_run
 from recorder.testing import SimulationContract
 from replayer.commands.check_adapter import check_level, level_lines
 from replayer.playback.make_simulation import UnfitSimulationError
+from replayer.report.report_text import print_report
 from sim.adapters import CapturedWarning, NotCapturedError, adapt
 from sim.adapters.capture.values import encode_value
 from sim.kernel.simulation import restore
@@ -444,6 +445,34 @@ def test_verify_sees_a_collection_that_comes_back_twice(tmp_path: Path, monkeypa
     assert report.first_bad is None
     (wrong, *_) = report.wrong_keyframes
     assert re.search(r"agents\[\d+\]\.neighborhood", str(wrong)), wrong
+
+
+@pytest.mark.parametrize("changes", [True, False])
+def test_verify_names_the_first_value_that_differs(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    *,
+    changes: bool,
+) -> None:
+    """In place of bytes of the pickled model."""
+    step, added = models.Meadow.step, 0
+
+    def counted(model: Any) -> None:
+        step(model)
+        model.counts = {"steps": [model.steps + added * (model.steps >= 6)]}
+
+    monkeypatch.setattr(models.Meadow, "step", counted)
+    options = {"trust": True, "quiet": True, "trial_ms": 0, "keyframe_interval_ticks": 4}
+    with recorder.record(models.Meadow(), tmp_path / "run.tape", **options) as model:
+        model.run_for(12)
+    added = 100 * changes
+    report = replayer.verify_tape(tmp_path / "run.tape", lambda: trusted(models.Meadow()))
+    assert report.first_bad == (6 if changes else None)
+    print_report(tmp_path / "run.tape", report)
+    printed = capsys.readouterr().out
+    assert ("the first value that differs: model.counts['steps'][0]: recorded 8, replayed 108" in printed) == changes
+    assert not re.search(r"\[\d+\] recorded \d+, replayed \d+", printed)
 
 
 def ids_in_sets(model: Any) -> Any:
