@@ -14,6 +14,7 @@ import pytest
 import replayer.commands.main
 from recorder import Recorder, record
 from replayer import verify_tape
+from replayer.diagnose.explain.before_step.changeable_values import is_of_library
 from replayer.diagnose.explain.before_step.changing_lines import changing_lines
 from replayer.diagnose.explain.before_step.program_code import program_code
 from replayer.diagnose.explain.before_step.tried_changes import Case, Found, try_changes
@@ -255,6 +256,17 @@ def test_a_simulation_with_a_state_of_its_own(name: str, change: Callable[[Any],
             if tick == AT:
                 change(made)
     assert tried(name).texts[0] == text
+
+
+def test_what_code_of_a_library_may_change_is_told_apart() -> None:
+    """No line of it is read."""
+    module = importlib.import_module("quay")
+    kept = module.Quay()
+    assert not is_of_library(kept, (("attribute", "crates"), ("item", 2)))
+    kept.crane = type("Foreign", (), {"__module__": "pytest"})()
+    assert is_of_library(kept, (("attribute", "crane"),))
+    kept.crane = type("Own", (type(kept.crane),), {"__module__": "quay"})()
+    assert is_of_library(kept, (("attribute", "crane"),))
 
 
 @pytest.mark.seldom(0.3)

@@ -18,12 +18,14 @@ class Found:
         names: of the attributes that these change.
         tried: the number of changes that were made.
         is_complete: True if all candidates were tried.
+        is_of_library: True if code that is not the user's may change what they change.
     """
 
     texts: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
     tried: int = 0
     is_complete: bool = True
+    is_of_library: bool = False
 
     def to_plain(self) -> dict[str, Any]:
         """As plain data."""
@@ -32,7 +34,9 @@ class Found:
     @classmethod
     def from_plain(cls, plain: dict[str, Any]) -> Found:
         """From plain data."""
-        return cls(tuple(plain["texts"]), tuple(plain["names"]), plain["tried"], plain["is_complete"])
+        return cls(
+            tuple(plain["texts"]), tuple(plain["names"]), plain["tried"], plain["is_complete"], plain["is_of_library"]
+        )
 
 
 @attrs.frozen

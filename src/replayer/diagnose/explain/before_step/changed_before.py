@@ -46,7 +46,7 @@ def with_changed_before(
     lines = ChangingLines.from_plain(answer["lines"])
     reads = reads_of(traced_present(explanation.variants))
     is_same_code = code is not None and code.suspicious is False
-    is_outside = lines.is_sure and not reads and is_same_code
+    is_outside = lines.is_sure and not found.is_of_library and not reads and is_same_code
     told = TestedCause(BETWEEN, _text(tick, found, lines, is_outside=is_outside), suspicious=True)
     return attrs.evolve(explanation, between=told, is_maybe_in_step=not is_outside, changing_lines=lines.of_others)
 
