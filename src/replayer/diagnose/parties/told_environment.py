@@ -10,6 +10,7 @@ import attrs
 
 from recorder.ambient.outside.outside_note import OutsideNote
 from recorder.ambient.outside.outside_read import UNSET, VARIABLE, variable_fact
+from recorder.ambient.outside.process_facts import VARIABLES
 from replayer.diagnose.explain.source_lines import SourceFile
 from replayer.diagnose.explain.variant_choice import VERSIONS, fixed_seed, recorded_switches
 from replayer.diagnose.parties.differences.factor import PARTIES
@@ -38,7 +39,7 @@ class ToldVariable:
     Attributes:
         party: 0 for A, 1 for B.
         name: of the variable.
-        place: the first line that reads it.
+        place: the first line that reads it; empty for one that tapes note as it is, such as TZ.
         present: the value that the party has here; None if it is not set.
         values: the value on the tape, in a tuple; empty if it is not known: none that was tried has the digest.
     """
@@ -58,6 +59,9 @@ class ToldVariable:
             own = "not set" if self.present is None else self.present
             return f"tape {label} was recorded with another value of {read} than the simulation of {label} has here ({own})"
         [value] = self.values
+        if not self.place:
+            setting = f"{self.name} not set" if value is None else f"{self.name}={value}"
+            return f"the simulation of {label} runs with {setting}, as tape {label} tells"
         if value is None:
             return f"the simulation of {label} runs without {read}, which is set here: tape {label} tells that it was not set"
         return f"the simulation of {label} gets {self.name}={value} (read at {self.place}): tape {label} has the digest of this value"
@@ -66,34 +70,43 @@ class ToldVariable:
 def told_of(
     parties: Sequence[Party], runs: Sequence[PartyRun | None], recorded: Sequence[int], notes: Sequence[OutsideNote]
 ) -> list[ToldVariable]:
-    """The variables that parties which are not as recorded do not get as their tapes were recorded with."""
-    wrong = {
-        number: run.made
-        for number, run in enumerate(runs)
-        if run is not None and run.result != (recorded[number], None) and run.made is not None
-    }
+    """The variables that the parties do not get as their tapes were recorded with; none if both are as recorded anyway."""
+    ran = {number: run for number, run in enumerate(runs) if run is not None}
+    wrong = [number for number, run in ran.items() if run.result != (recorded[number], None)]
     found = list[ToldVariable]()
-    for number, made in wrong.items():
-        # Those that a step reads first are tried later, where the other party is as recorded.
-        found += _told_variables(number, parties[number], made, notes[number], of_steps=len(wrong) > 1)
+    for number, run in ran.items() if wrong else ():
+        if run.made is not None:  # Those that a step reads first are tried later, where the other party is as recorded.
+            of_steps = len(wrong) > 1
+            found += _told_variables(number, parties[number], run.made, notes[number], of_steps=of_steps)
     return found
 
 
 def _told_variables(
     number: int, party: Party, made: Made, note: OutsideNote, *, of_steps: bool
 ) -> Iterator[ToldVariable]:
+    settings = {name: _noted_setting(name, note) for name in VARIABLES if name not in party.environment}
+    for name, noted in settings.items():
+        if noted and noted[0] != party.variable(name):
+            yield ToldVariable(number, name, "", party.variable(name), noted)
     texts = list[str]()
     for name, (_, _, stage) in made.variables.items():
         [fact] = note.fact(VARIABLE, name) or (None,)
         is_read = of_steps or stage != "step"
         present = party.variable(name)
-        if name in NOT_TRIED or not is_read or fact in (None, variable_fact(present)):
+        if name in NOT_TRIED or settings.get(name) or not is_read or fact in (None, variable_fact(present)):
             continue
         texts = texts or list(_texts(made))
         values: tuple[str | None, ...] = ()
         if name not in party.environment:  # What was given on the command line stays.
             values = (None,) if fact == UNSET else tuple(text for text in texts if variable_fact(text) == fact)
         yield ToldVariable(number, name, made.read_of(name).place, present, values[:1])
+
+
+def _noted_setting(name: str, note: OutsideNote) -> tuple[str | None, ...]:
+    """The value of a variable that each tape notes as it is, in a tuple; empty if it is not known."""
+    if note.process is None or not (note.watches or name in note.process):
+        return ()  # Earlier recordings do not note all of them.
+    return (note.process.get(name),)
 
 
 def with_told(parties: Sequence[Party], told: Iterable[ToldVariable]) -> tuple[Party, Party]:

@@ -147,7 +147,7 @@ class _Case:
                 self.parties, told = parties, [attrs.evolve(one, values=()) for one in told]
             else:
                 answers = again
-        before = next((one.before for one in answers if one is not None and one.before is not None), None)
+        before = next((one.before for one in answers if one is not None), None)
         for start in self._starts() if not are_recorded(answers, recorded) else ():
             jobs = [PartyJob(party, self.tick, before, [start], traces=True) for party in self.parties]
             ran = [one if isinstance(one, PartyAnswer) else None for one in self.runner.run(jobs)]
@@ -156,12 +156,12 @@ class _Case:
                 break
         self.progress(0.5)
         right = [has_result(one, state_hash) for one, state_hash in zip(answers, recorded, strict=True)]
-        return answers, [one for one in told if one.values or not right[one.party]]
+        given = {name for party in self.parties for name in party.environment}
+        return answers, [one for one in told if one.values or not right[one.party] or one.name in given]
 
     def _fresh(self) -> list[PartyAnswer | None]:
         """The step of each party on fresh instances."""
         found = self.runner.run([PartyJob(party, self.tick, traces=True) for party in self.parties])
-        self.progress(0.4)
         before = next((one.before for one in found if isinstance(one, PartyAnswer)), None)
         for number, party in enumerate(self.parties):
             if isinstance(found[number], PartyFailedError) and before is not None:

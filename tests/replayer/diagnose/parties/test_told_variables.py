@@ -138,8 +138,31 @@ def test_variables_are_told_by_the_digest_of_their_value(tmp_path: Path, monkeyp
     assert first.environment == {}
     assert second.environment == {"GIVEN": "6", "KIND": "coarse", "SPEED": "2.5", "COUNT": "12", "MOOD": None}
     assert told_of(parties, runs, (1, 2), notes) == []
+    # A party that is as recorded has what its tape tells as well: what it differs in from the other one is not this process's.
+    assert [(one.party, one.name, one.values) for one in told_of(parties, runs, (1, 3), notes[::-1])][:1] == [
+        (0, "KIND", ("coarse",))
+    ]
     # What a step reads is tried later, unless both parties are not as recorded.
     assert [one.name for one in told_of(parties, runs, (4, 3), notes)][-1] == "LATE"
+
+
+def test_a_variable_that_tapes_note_as_it_is_is_told_without_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as the time zone. Of an earlier recording, which did not note all of them, nothing follows from a missing one."""
+    monkeypatch.setenv("TZ", "UTC")
+    monkeypatch.delenv("LANG", raising=False)
+    parties, own = (party("A"), party("B")), made(tmp_path, TZ="import")
+    runs = [PartyRun(None, hash_value, None, None, own) for hash_value in (1, 2)]
+    notes = [OutsideNote(process={"LANG": "C"}), OutsideNote(process={"TZ": "Asia/Tokyo"}, watches=True)]
+    told = told_of(parties, runs, (1, 3), notes)
+    assert [one.text for one in told] == [
+        "the simulation of A runs with LANG=C, as tape A tells",
+        "the simulation of B runs with TZ=Asia/Tokyo, as tape B tells",
+    ]
+    assert [one.text for one in told_of(parties, runs, (1, 3), [OutsideNote(process={}, watches=True)] * 2)] == [
+        f"the simulation of {label} runs with TZ not set, as tape {label} tells" for label in "AB"
+    ]
 
 
 def test_a_variable_that_is_not_given_has_the_value_of_this_process(
