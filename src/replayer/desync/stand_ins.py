@@ -20,11 +20,10 @@ import uuid
 from collections.abc import Callable, Collection
 from typing import Any
 
-import numpy as np
-
 from recorder.ambient.outside.dated_class import dated_class
 from recorder.ambient.outside.outside_read import CLOCK, CONTACT, ENTROPY, GENERATOR, IDENTITY, NUMBER, THREADS
 from recorder.ambient.outside.read_functions import CLOCKS
+from recorder.processes.seeds.process_generators import seed_all
 from recorder.processes.seeds.unseeded import SHARED_SEED, seed_alike
 from replayer.desync.ordered_threads import order_threads
 
@@ -54,8 +53,7 @@ def use_stand_ins(kinds: Collection[str], is_own: Callable[[str], bool], number:
         substitutes[id(SHARED_SEED)] = SHARED_SEED, seed_alike(chance)
         substitutes[id(uuid.uuid1)] = uuid.uuid1, lambda *_, **__: uuid.UUID(bytes=chance.randbytes(16))
     if GENERATOR in kinds:
-        random.seed(SEED + number)
-        np.random.seed(SEED + number)  # noqa: NPY002 - the generator that a process has once
+        seed_all(SEED + number)
     if THREADS in kinds:
         substitutes |= _threads(number)
     if NUMBER in kinds and hasattr(threading, "get_native_id"):

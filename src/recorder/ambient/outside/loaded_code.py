@@ -104,8 +104,7 @@ class CodeNote:
         statements: those of class statements, decorators, and what names stand for; None in the note of an earlier
             version, and if there were too many.
         references: those of functions of C that names stand for, and of the order of arrays in memory; None as above.
-        tables: those of tables with members of enumerations, functions or classes, and of further containers; None in the note of
-            an earlier version.
+        tables: those of tables that hold names, or are further containers; None as above.
     """
 
     python: str

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -22,6 +22,7 @@ NUMBAS = (
     "numba's np.random",
     "numba's random",
 )  # Of the current thread; a half of a pair of normal numbers is not kept.
+TORCHS = "PyTorch's default generator"
 DRAWN_ROUNDS_MAX = 2000  # Of 624 numbers of 32 bits: what an import draws without a seed.
 
 States = dict[str, Any]  # By name: the states of the generators that the process has loaded.
@@ -41,6 +42,34 @@ def numba_states() -> States:
         return {}
     pointers = library.rnd_get_np_state_ptr(), library.rnd_get_py_state_ptr()
     return {name: library.rnd_get_state(pointer) for name, pointer in zip(NUMBAS, pointers, strict=True)}
+
+
+def all_states(names: Collection[str] | None = None) -> States:
+    """Those of generator_states() and that of PyTorch, which a fork leaves as it is; of these generators alone if given."""
+    states = States()
+    if names is None or PYTHONS in names:
+        states[PYTHONS] = random.getstate()
+    if names is None or NUMPYS in names:
+        states[NUMPYS] = _numpys()
+    if names is None or not set(NUMBAS).isdisjoint(names):
+        states |= numba_states()
+    torch: Any = sys.modules.get("torch")
+    if (names is None or TORCHS in names) and hasattr(torch, "get_rng_state"):
+        states[TORCHS] = (torch.get_rng_state().numpy().tobytes(),)
+    return states
+
+
+def seed_all(seed: int) -> None:
+    """Give all generators of the process, with that of PyTorch, the state of a seed, in 0 to 2**32 - 1."""
+    random.seed(seed)
+    np.random.seed(seed)  # noqa: NPY002 - that of the process
+    library = _numba()
+    if library is not None:
+        for pointer in (library.rnd_get_np_state_ptr(), library.rnd_get_py_state_ptr()):
+            library.rnd_seed(pointer, seed)
+    torch: Any = sys.modules.get("torch")
+    if hasattr(torch, "manual_seed"):
+        torch.manual_seed(seed)
 
 
 def set_generator_states(states: States) -> None:

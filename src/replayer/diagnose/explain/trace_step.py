@@ -21,10 +21,12 @@ from recorder.ambient.outside.read_watch import ReadWatch
 from recorder.ambient.roots import content_of
 from recorder.exception_text import comparable_error, raised_text
 from recorder.processes.fork_call import in_a_copy
+from recorder.processes.seeds.process_generators import all_states
 from replayer.desync.location import PhaseStep
 from replayer.desync.stack_depth import at_depth, differs_by_depth
 from replayer.diagnose.explain import traced_array as array_view
 from replayer.diagnose.explain.foreign.foreign_calls import watch_foreign_calls
+from replayer.diagnose.explain.foreign.unseen_draws import drawn_from, find_draws
 from replayer.diagnose.explain.line_trace import LineTracer
 from replayer.diagnose.explain.step_trace import LINE, StepTrace
 from replayer.diagnose.explain.values.attributes_before import attributes_before
@@ -217,17 +219,20 @@ def _reads(run: Run, inputs: Any, untraced: dict[str, Any]) -> list[OutsideRead]
     watched = run(partial(_watched, inputs=inputs, functions=True))
     if comparable_error(watched["raised"]) != comparable_error(untraced["raised"]):
         watched = run(partial(_watched, inputs=inputs, functions=False))
+    if watched["drawn_from"]:
+        watched["reads"] += run(partial(find_draws, inputs=inputs, names=watched["drawn_from"]))["reads"]
     return list(map(OutsideRead.from_plain, watched["reads"]))
 
 
 def _watched(simulation: Simulation, inputs: Any, *, functions: bool) -> dict[str, Any]:
-    watch, raised = ReadWatch(OwnCode(simulation)), None
+    watch, raised, before = ReadWatch(OwnCode(simulation)), None, all_states()
     with watch.watching(functions=functions):
         try:
             simulation.step(inputs)
         except Exception as error:  # noqa: BLE001 - the error of a step is part of its result
             raised = raised_text("the step", error)
-    return {"raised": raised, "reads": [read.to_plain() for read in watch.reads]}
+    drawn = drawn_from(before, all_states(), watch.reads)
+    return {"raised": raised, "reads": [read.to_plain() for read in watch.reads], "drawn_from": drawn}
 
 
 def _files_of_modules(is_own: Callable[[str], bool]) -> dict[str, str]:

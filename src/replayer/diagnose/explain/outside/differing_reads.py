@@ -25,6 +25,7 @@ from recorder.ambient.outside.read_functions import starts_thread
 from replayer.desync.stand_ins import SWITCHED
 from replayer.diagnose.explain.answer.explanation import DecidingReads
 from replayer.diagnose.explain.cause import Cause
+from replayer.diagnose.explain.foreign.unseen_draws import is_unseen_draw
 from replayer.diagnose.explain.outside.outside_variants import AT_A_TIME
 from replayer.diagnose.explain.trace_step import Result, TracedStep
 from replayer.diagnose.explain.variants import Replaced, Variant, VariantOutcome
@@ -64,9 +65,12 @@ def differing_reads(
     have no effect, and a clock all of it. step: the present one. run: runs variants, from these starts.
     """
     reads = step.reads
-    if cause is not None and cause.kind not in ("unseen", "line", "branch", "outside"):
+    is_tested = cause is not None and cause.kind not in ("unseen", "line", "branch", "outside")
+    # What a library or compiled code draws differs with the same inputs: of such a difference nothing else is known.
+    draws = [read for read in reads if is_unseen_draw(read)]
+    if is_tested and not (cause is not None and cause.kind == "operation" and draws):
         return None
-    for kind in KINDS:
+    for kind in (GENERATOR,) if is_tested else KINDS:
         if not any(_is_of(kind, read) for read in reads) or not _both_read(kind, pair):
             continue
         if (state := _one_state(kind, pair, run)) is None or _only_hides(kind, cause, pair, state, run):
