@@ -26,7 +26,7 @@ _COLUMN = re.compile(rf"{re.escape(GRAPH_PREFIX)}\d+\.([^.]+)\.cells\.(?:tag|val
 _ROW = re.compile(rf"{re.escape(GRAPH_PREFIX)}\d+\.([^.]+)\.(length|node)")
 _BUILT_IN = ("list", "dict")
 _PARTS = {  # The beginnings of names of fields that hold values of all classes.
-    f"{GRAPH_PREFIX}value": "texts, decimals, dates and the like",
+    f"{GRAPH_PREFIX}value": "texts, tuples, decimals, dates and the like",
     f"{GRAPH_PREFIX}special": "contents of sets or random generators or the like",
     f"{GRAPH_PREFIX}array": "arrays in objects",
 }
@@ -195,7 +195,7 @@ def _shown_field(field: str) -> str:
     if row is not None:
         # Of an object, its attributes are counted; of one that is derived from a list or a dict, its items as well.
         held = f"lengths of {row[1]}s" if row[1] in _BUILT_IN else f"how many values {_many(row[1])} have"
-        return held if row[2] == "length" else f"which {_many(row[1])} exist"
+        return held if row[2] == "length" else f"which {_many(row[1])} exist, or in which order they were made"
     return next((text for start, text in _PARTS.items() if field.startswith(start)), "how the objects are saved")
 
 

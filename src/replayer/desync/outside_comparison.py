@@ -37,6 +37,7 @@ from recorder.ambient.outside.outside_read import (
     ZONE,
     OutsideRead,
     changed_fact,
+    file_attributes,
     variable_fact,
 )
 from recorder.ambient.outside.process_facts import (
@@ -178,6 +179,8 @@ def _facts(
 ) -> tuple[tuple[str | None] | None, str | None]:
     """The noted fact, in a tuple, and the present one. is_later: the setting was changed since the first steps."""
     noted, present = note.fact(read.kind, read.name, read.path), read.fact
+    if read.kind == ATTRIBUTES and noted is None:
+        noted = _attributes_noted(note.fact(FILE, read.name, read.path))
     if read.kind == TEXT_HASH:
         return noted, seed_fact()  # That of the process in which the step was watched was set for this purpose.
     if setting is None or note.process is None:
@@ -190,6 +193,13 @@ def _facts(
     if noted in (None, (None,)) or is_later:
         return (text,), present or process_facts().get(setting)
     return noted, present
+
+
+def _attributes_noted(content: tuple[str | None] | None) -> tuple[str] | None:
+    """The attributes of a file of which the content was noted, or that it was missing; None if nothing was."""
+    if content is None or content[0] is None:
+        return None
+    return (ABSENT if content[0] == ABSENT else file_attributes(int(content[0].partition(" ")[0])),)
 
 
 def with_later_changes(compared: Iterable[ReadComparison], created: Any) -> list[ReadComparison]:

@@ -96,7 +96,9 @@ def _version_text(cause: Cause) -> str:
     ):
         return "only one version of the code has a function of its own for this class, and the other one inherits it"
     if cause.other_place is not None:
-        return f"the two versions of the code differ in this {what}"
+        # Of a statement of several lines, the first one may be the same: only that is shown.
+        is_same_line = what == "line" and cause.place.text == cause.other_place.text
+        return f"the two versions of the code differ in this {'statement' if is_same_line else what}"
     return f"only one version of the code has this {what}{' at this place' if what == 'line' else ''}"
 
 

@@ -173,6 +173,28 @@ def note_of(simulation: Any) -> loaded_code.CodeNote:
     return note
 
 
+def test_modules_of_what_stands_in_tables_are_compared(load_shop: Load) -> None:
+    """A class of another module that this one names in a table alone; a tape of before has no digest of that module."""
+    shop = SHOP.replace(
+        "import code_of_its_helpers\nfrom code_of_its_helpers import half", f"from {HELPERS} import KINDS as kinds"
+    )
+    shop = shop.replace("half(amount)", "kinds['stall']().rent")
+    helpers = "class Stall:\n    rent = 2\n\n    def close(self):\n        return 1\n\n\nKINDS = {'stall': Stall}\n"
+    plain = code_note(load_shop(shop, helpers).Shop())[KEY]
+    note = decode_code_note(plain)
+    edited = load_shop(shop, helpers.replace("return 1", "return 2")).Shop()
+    assert note is not None
+    found = compare_code(note, edited)
+    assert found is not None
+    assert found.different == [f"Stall.close ({HELPERS}.py:5)"]
+
+    earlier = decode_code_note({name: one for name, one in plain.items() if name != "tables"})
+    assert earlier is not None
+    found = compare_code(earlier, edited)
+    assert found is not None
+    assert "Stall" not in str(found.different)
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [

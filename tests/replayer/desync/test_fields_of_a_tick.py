@@ -84,8 +84,8 @@ def test_a_saved_form_that_differs_alone_says_in_what(tmp_path: Path, monkeypatc
     [
         ("graph.0.list.length", "lengths of lists"),
         ("graph.4.Note.length", "how many values Note objects have"),
-        ("graph.4.Note.node", "which Note objects exist"),
-        ("graph.1.dict.node", "which dicts exist"),
+        ("graph.4.Note.node", "which Note objects exist, or in which order they were made"),
+        ("graph.1.dict.node", "which dicts exist, or in which order they were made"),
         ("graph.1.dict.cells.value", "values of dicts"),
         ("graph.0.list.cells.tag", "values of the recorded object itself or of lists"),
     ],

@@ -205,6 +205,23 @@ def test_a_module_is_named_only_where_it_differs(noted: str | None, now: str, fo
     assert [(one.result, one.found) for one in compared] == ([(DIFFERS, found)] if found is not None else [])
 
 
+@pytest.mark.parametrize(
+    ("content", "now", "found"),
+    [
+        ("absent", "file of 3 bytes", "there now, missing when the recording began"),
+        ("3 aa", "absent", "not found now, there when the recording began"),
+        ("3 aa", "file of 4 bytes", "a file of 4 bytes now, a file of 3 bytes when the recording began"),
+        ("3 aa", "file of 3 bytes", "kind and size as when the recording began; its times and rights are not compared"),
+        (None, "absent", "the recording did not note it"),
+    ],
+)
+def test_the_content_that_was_noted_tells_the_attributes(content: str | None, now: str, found: str) -> None:
+    """A step that asks whether a file is there asks about one of which the recording noted what is in it."""
+    named = (("file", "/a.json", content),) if content is not None else ()
+    [read] = compare_reads(OutsideNote(named=named), [OutsideRead("attributes", "/a.json", "game.py", 7, now)])
+    assert read.found == found
+
+
 def test_a_file_that_was_changed_after_the_recording_began_is_marked(tmp_path: Path) -> None:
     """Only one of which the recording noted nothing; the time of the tape decides."""
     path = tmp_path / "menu.json"

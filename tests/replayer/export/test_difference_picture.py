@@ -22,9 +22,9 @@ def test_recorded_objects_have_the_names_of_the_text() -> None:
     (axes, _) = draw_difference(spread, "two tapes").axes
     assert [label.get_text() for label in axes.get_yticklabels()] == [
         "contents of sets or random generators or the like",
-        "texts, decimals, dates and the like",
+        "texts, tuples, decimals, dates and the like",
         "arrays in objects",
-        "which lists exist",
+        "which lists exist, or in which order they were made",
         "values of the recorded object itself or of lists",
         "mood",
     ]

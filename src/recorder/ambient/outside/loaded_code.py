@@ -201,7 +201,7 @@ def compare_code(note: CodeNote, simulation: Any) -> CodeComparison | None:
     """Compare the code around a simulation's class with a note; None for the code of another version of Python."""
     if note.python != _python():
         return None
-    places = list(places_of(simulation))
+    places = list(places_of(simulation, in_tables=note.tables is not None))
     named = list(_definitions(places))
     values, code = ({_digest(one): one for one in named if one.is_value is value} for value in (True, False))
     new = [one for digest, one in code.items() if digest not in note.definitions]

@@ -137,8 +137,13 @@ def attributes_fact(path: str) -> str | None:
     except (OSError, ValueError):
         return None
     if stat.S_ISREG(found.st_mode):
-        return f"file of {found.st_size} bytes"
+        return file_attributes(found.st_size)
     return "folder" if stat.S_ISDIR(found.st_mode) else "neither file nor folder"
+
+
+def file_attributes(size_bytes: int) -> str:
+    """The attributes of a regular file."""
+    return f"file of {size_bytes} bytes"
 
 
 def changed_fact(path: str) -> str | None:

@@ -20,6 +20,7 @@ _GENERATORS = {
 }
 
 _MODULES = {"np.random": "numpy.random", "random": "random"}
+_OF_MODULE = re.compile(r"module ([\w.]+): (\w+)")  # A global of a module, as it is shown.
 _KEY = re.compile(r"\[[^\[\]]*\]")
 _NOT_DRAWN = ("default_rng", "_")  # The beginnings of names that are no functions of a module's generator.
 
@@ -57,11 +58,33 @@ def lines_naming(name: str, lines: Iterable[Line]) -> tuple[str, ...]:
         return _shown(
             lines, lambda file, number: _has(pattern, file, number) or number in _drawing(file, _MODULES[name])
         )
+    if (of_module := _OF_MODULE.fullmatch(name.split("(", maxsplit=1)[0].strip())) is not None:
+        return _shown(lines, functools.partial(_names_global, of_module[1], of_module[2]))
     # What a generator expression goes through is called .0 by Python, and by no line: the name of the expression counts.
     words = [re.sub(r": \.\d+$", "", _without_keys(part).split("(")[0]).strip() for part in name.split(" and ")]
     last = [identifiers[-1] for word in words if (identifiers := re.findall(r"\w+", word))]
     named = re.compile(rf"\b({'|'.join(map(re.escape, last))})\b")
     return _shown(lines, functools.partial(_has, named)) if last else ()
+
+
+def _names_global(module: str, name: str, file: str, number: int) -> bool:
+    """Return True for a line that names a global: as such in the module and where it is imported, elsewhere by the module."""
+    last = module.rpartition(".")[2]
+    is_here = file == getattr(sys.modules.get(module), "__file__", None) or name in _imported(file, module)
+    pattern = rf"(?<![\w.]){name}\b" if is_here else rf"(?<!\w){last}\.{name}\b"
+    return _has(re.compile(pattern), file, number)
+
+
+@functools.lru_cache(maxsize=32)
+def _imported(file: str, module: str) -> frozenset[str]:
+    """The names that a file has for what it imports from a module."""
+    try:
+        tree = ast.parse("".join(linecache.getlines(file)))
+    except (SyntaxError, ValueError, RecursionError):
+        return frozenset()
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    own = [node for node in nodes if (node.module or "").rpartition(".")[2] == module.rpartition(".")[2]]
+    return frozenset(one.asname or one.name for node in own for one in node.names)
 
 
 def _without_keys(name: str) -> str:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import itertools
 import json
+import sys
 import time
+import types
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from recorder.ambient.ambient_diff import find_candidates
 from recorder.ambient.object_walk import take_ambient
@@ -164,6 +168,21 @@ def test_a_value_inside_a_container_is_named_in_lines_with_its_own_name(tmp_path
     assert lines_naming("Garden.plants[…].roots", lines) == ("garden.py:2",)
     assert lines_naming("Garden.rows[(1, [2])].roots", lines) == ("garden.py:2",)
     assert lines_naming("Garden.bag['wood']", lines) == ("garden.py:3",)
+
+
+def test_a_global_is_named_by_lines_that_lead_to_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not by what has its name elsewhere: an attribute, and a parameter of another module."""
+    waves, game = tmp_path / "waves.py", tmp_path / "game.py"
+    waves.write_text("foes = iter([1])\nnow = next(foes)\nself.foes = 3\n")
+    game.write_text("import waves\nself.foes = []\na = next(waves.foes)\nb = foes\n")
+    other = tmp_path / "other.py"
+    other.write_text("from waves import foes\nc = foes\nd = self.foes\n")
+    module = types.ModuleType("waves")
+    module.__file__ = str(waves)
+    monkeypatch.setitem(sys.modules, "waves", module)
+    lines = [(str(path), number) for path in (waves, game, other) for number in range(2, 5)]
+
+    assert lines_naming("module waves: foes", lines) == ("waves.py:2", "game.py:3", "other.py:2")
 
 
 class Cart:

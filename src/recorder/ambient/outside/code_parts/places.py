@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 import types
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from recorder.ambient.roots import content_of, is_users, objects_of
 from sim.kernel.class_names import module_of
 
 _MODULES_MAX = 100
+_IN_TABLE_MAX = 200
 _LIBRARY = ("sim", "recorder", "replayer")  # Their version is in the environment.
 
 
@@ -43,9 +45,12 @@ class Place:
         return vars(self.holder).get(self.key)
 
 
-def places_of(simulation: Any) -> Iterator[Place]:
-    """The names in the modules around the simulation's class, and in the classes that these define."""
-    for name, path, content in _modules_of(simulation):
+def places_of(simulation: Any, *, in_tables: bool = True) -> Iterator[Place]:
+    """The names in the modules around the simulation's class, and in the classes that these define.
+
+    in_tables: also of modules that are used by what stands in tables alone, which earlier versions did not note.
+    """
+    for name, path, content in _modules_of(simulation, in_tables=in_tables):
         yield from _places_in(sys.modules[name], content, name, "", path)
 
 
@@ -54,7 +59,7 @@ def files_of(simulation: Any) -> Iterator[str]:
     return (path for _, path, _ in _modules_of(simulation))
 
 
-def _modules_of(simulation: Any) -> Iterator[tuple[str, str, dict[str, Any]]]:
+def _modules_of(simulation: Any, *, in_tables: bool = True) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """The modules: the name, the file and a copy of the content of each."""
     kinds = [kind for one in objects_of(simulation) for kind in type(one).__mro__]
     waiting = [name for name in dict.fromkeys(map(module_of, kinds)) if counts(name)]
@@ -66,11 +71,20 @@ def _modules_of(simulation: Any) -> Iterator[tuple[str, str, dict[str, Any]]]:
         for only_here in code_text.names_of_a_program(path) if name == "__main__" else ():
             content.pop(only_here, None)
         yield name, path, content
-        used = {_module_name(value) for value in content.values()}
+        used = {
+            _module_name(one) for value in content.values() for one in (value, *(_in_table(value) if in_tables else ()))
+        }
         more = [one for one in sorted(used - seen) if counts(one)]
         seen.update(more)
         if len(seen) <= _MODULES_MAX:
             waiting += more
+
+
+def _in_table(value: Any) -> list[Any]:
+    """What is in a table of a module, such as classes of another one by name; of a larger one, the first _IN_TABLE_MAX."""
+    kind = type(value)
+    held = value.values() if kind is dict else value if kind in (list, tuple, set, frozenset) else ()
+    return list(itertools.islice(list(held), _IN_TABLE_MAX))
 
 
 def _places_in(
