@@ -114,7 +114,7 @@ def _print_result(path: Location, report: VerificationReport) -> None:
             print_visible(f"{path}: {ticks} the recording{sealed}{_proved_text(report)}")
         return
     if report.first_bad is not None:
-        print_visible(f"{path}: DESYNC at tick {report.first_bad:,}; all ticks before it match the recording")
+        print_visible(f"{path}: {_first_bad_text(report.first_bad, report.findings)}")
         for finding in report.findings:
             _print_finding(finding)
     else:
@@ -130,6 +130,23 @@ def _print_result(path: Location, report: VerificationReport) -> None:
         )
     if report.dump_path is not None:
         print_visible(f"  dump: {report.dump_path}")
+
+
+def _first_bad_text(tick: int, findings: Sequence[Finding]) -> str:
+    """A desync; or another hash where a later keyframe shows the recorded values, so that none is known to have differed."""
+    if findings and all(map(_differs_in_form_alone, findings)):
+        return (
+            f"another hash at tick {tick:,}, and all ticks before it match the recording; at the next keyframe, of tick "
+            f"{findings[0].compared_tick:,}, no value was found to differ: in between it is not known whether one does"
+        )
+    return f"DESYNC at tick {tick:,}; all ticks before it match the recording"
+
+
+def _differs_in_form_alone(finding: Finding) -> bool:
+    """Return True if no value differs at the next keyframe, but how the objects are saved there."""
+    differing = [difference.field for difference in finding.differences]
+    values, rest = object_difference_lines(finding.compared_states, differing)
+    return not rest and len(values) == 1 and values[0].startswith(SAVED_FORM)
 
 
 def print_values(path: Location, report: ValuesReport) -> None:
@@ -154,21 +171,26 @@ def _print_next(path: str, tick: int, findings: Sequence[Finding], checked: str 
     """Print the commands that can answer. checked: sim, if replay check can repeat the run of the tape."""
     hint = f" --sim {shlex.quote(sim)}" if sim is not None else ""
     commands = [f"replay explain {path} --tick {tick}{hint}"]
+    if findings and all(map(_differs_in_form_alone, findings)):
+        commands.insert(
+            0, f"replay verify {path}{hint} --values  # compares the values at each keyframe, not the hashes"
+        )
     from replayer.desync.code_comparison import asks_for_earlier_code  # noqa: PLC0415 - see where_lines
 
     tests = [tested for finding in findings for tested in finding.tested]
     is_explained = any(tested.suspicious for tested in tests)
     if any(asks_for_earlier_code(one, is_explained=is_explained) for one in tests):
         # Without the earlier code, nothing can be known of what the change does.
-        commands[0] += " --code FOLDER  # FOLDER: the code as it was recorded, such as a git worktree of that commit"
+        commands[-1] += " --code FOLDER  # FOLDER: the code as it was recorded, such as a git worktree of that commit"
     if checked is not None and any(finding.hints_at_hidden_state for finding in findings):
         from replayer.diagnose.hidden_state.sync_test import TICKS  # noqa: PLC0415 - see where_lines
 
         ticks = f" --ticks {tick}" if tick > TICKS else ""
         commands.insert(
-            0, f"replay check {shlex.quote(checked)} --inputs {path}{ticks}  # searches what it reads besides its state"
+            len(commands) - 1,
+            f"replay check {shlex.quote(checked)} --inputs {path}{ticks}  # searches what it reads besides its state",
         )
-        commands[1] += "" if "  # " in commands[1] else "  # searches the line"
+        commands[-1] += "" if "  # " in commands[-1] else "  # searches the line"
     print_visible("next: " + "\n      ".join(commands))
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import recorder
 from replayer.desync.object_diff import SAVED_FORM, shown_fields
-from replayer.report.report_text import where_lines
+from replayer.report.report_text import print_report, where_lines
 from replayer.timeline.verify import verify_tape
 
 
@@ -77,6 +77,27 @@ def test_a_saved_form_that_differs_alone_says_in_what(tmp_path: Path, monkeypatc
     assert lines[-1].startswith(f"at the next recorded keyframe, tick 4: {SAVED_FORM}: ")
     assert lines[-1].endswith("; an object that replaced an equal one has another number there, which the hash counts")
     assert "which lists exist" in lines[-1]
+
+
+def test_a_saved_form_that_differs_alone_is_not_called_a_desync(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The values at the next keyframe are those of the recording; one that differs there is a desync."""
+    path = tmp_path / "run.tape"
+    lines_of("replaced", path, monkeypatch)
+    print_report(path, verify_tape(path, Choir, jobs=1), "choir:Choir")
+    printed = capsys.readouterr().out
+    assert "DESYNC" not in printed
+    head = "another hash at tick 2, and all ticks before it match the recording; at the next keyframe, of tick 4, no value was found"
+    assert f"{path}: {head}" in printed
+    assert "next: replay verify" in printed
+    assert "--values" in printed
+
+    lines_of("length", tmp_path / "other.tape", monkeypatch)
+    print_report(path, verify_tape(tmp_path / "other.tape", Choir, jobs=1), "choir:Choir")
+    printed = capsys.readouterr().out
+    assert "DESYNC at tick 2" in printed
+    assert "--values" not in printed
 
 
 @pytest.mark.parametrize(
