@@ -77,6 +77,19 @@ def with_causes(
     return attrs.evolve(finding, tested=tested, note=finding.note or hidden)
 
 
+def changed_between(tape: Tape, tick: int) -> list[str]:
+    """What the recorder saw to be changed before the step to a tick, by names; empty if nothing, or if it has no name."""
+    match tape.outcome:
+        case {"between_steps": {"changes": list(changes)} as told}:
+            later = _later(told)
+            own = [entry for entry in changes if isinstance(entry, list) and len(entry) == 2]
+            named = [plain_text(str(entry[1])) for entry in own if entry[0] == tick]
+            place = later.get(tick, -1)
+            like = changes[place] if not named and 0 <= place < len(changes) else None
+            return named or ([plain_text(str(like[1]))] if isinstance(like, list) and len(like) == 2 else [])
+    return []
+
+
 def between_steps(tape: Tape, tick: int) -> TestedCause | None:
     """What the recorder saw before the step to a tick, by comparing or otherwise; None if nothing is known of it."""
     match tape.outcome:

@@ -63,7 +63,9 @@ def between_lines(explanation: Explanation) -> list[str]:
     lines = [f"  {between.found}"]
     shown = explanation.changing_lines[:_READS_SHOWN]
     lines += (
-        ["  lines of the code, not seen to be of the step, that change an attribute of this name:"] if shown else []
+        ["  lines of the code, not seen to be of the step, that change an attribute or a variable of this name:"]
+        if shown
+        else []
     )
     lines += [f"    {one.name:<20} {f'{one.function}(): ' if one.function else ''}{one.text}" for one in shown]
     more = len(explanation.changing_lines) - len(shown)

@@ -242,13 +242,19 @@ class VariantRunner:
         return GivenValues.from_plain(result)
 
     def change(
-        self, variant: Variant, tick: int, before: Snapshot, later: tuple[Snapshot, Snapshot] | None
+        self,
+        variant: Variant,
+        tick: int,
+        before: Snapshot,
+        later: tuple[Snapshot, Snapshot] | None,
+        known: Sequence[str] = (),
     ) -> dict[str, Any] | None:
         """Try changes of the state before the step to a tick on a variant; see before_step. None if that cannot be done.
 
-        later: the recorded and the replayed state at the next recorded keyframe.
+        later: the recorded and the replayed state at the next recorded keyframe. known: the names of attributes that are known
+        to have been changed: nothing is tried, and the lines that change them are found.
         """
-        plain = {"tick": tick, "before": snapshot_to_plain(before)}
+        plain = {"tick": tick, "before": snapshot_to_plain(before), "known": list(known)}
         plain["later"] = list(map(snapshot_to_plain, later or ()))
         try:
             (result,) = self._run([self._job("change", variant) | plain], [variant])

@@ -15,6 +15,7 @@ import replayer.commands.main
 from recorder import Recorder, record
 from replayer import verify_tape
 from replayer.diagnose.explain.before_step.changeable_values import is_of_library
+from replayer.diagnose.explain.before_step.changed_before import _attributes
 from replayer.diagnose.explain.before_step.changing_lines import changing_lines
 from replayer.diagnose.explain.before_step.program_code import program_code
 from replayer.diagnose.explain.before_step.tried_changes import Case, Found, try_changes
@@ -279,11 +280,46 @@ def test_explain_names_the_change_and_the_lines_that_make_such_changes(capsys: p
         "0.0: with that change the step gives the recorded state, and without it another one; no line was found that the step "
         "may run and that changes an attribute of this name"
     ) in lines
-    place = lines.index("  lines of the code, not seen to be of the step, that change an attribute of this name:")
+    place = lines.index(
+        "  lines of the code, not seen to be of the step, that change an attribute or a variable of this name:"
+    )
     assert [line.split() for line in lines[place + 1 : place + 3]] == [
         ["quay_ui.py:19", "follow():", "quay.crane.x", "=", "x"],
         ["quay_ui.py:20", "follow():", "quay.crane.y", "=", "y"],
     ]
+
+
+@pytest.mark.seldom(0.3)
+def test_explain_names_the_lines_of_a_change_that_the_recorder_saw(capsys: pytest.CaptureFixture[str]) -> None:
+    """Then nothing is tried."""
+    module, ui = importlib.import_module("quay"), importlib.import_module("quay_ui")
+    made = module.Quay()
+    with record(made, "run.tape", quiet=True, keyframe_interval_ticks=10) as live:
+        for tick in range(TICKS):
+            live.step()
+            if tick == 2:
+                ui.follow(made, 3.5, -2.0)
+    assert run(replayer.commands.main.main, "explain run.tape --sim quay:Quay") == 1
+    lines = capsys.readouterr().out.splitlines()
+    place = next(number for number, line in enumerate(lines) if line.endswith(", as the recorder saw live"))
+    assert "outside of the step: Quay.crane" in lines[place]
+    assert lines[place + 1].endswith(", that change an attribute or a variable of this name:")
+    assert lines[place + 2].split()[:2] == ["quay_ui.py:19", "follow():"]
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("Game.orders", "orders"),
+        ("order of League.teams", "teams"),
+        ("Game.ships['a.b'].hulls[3]", "hulls"),
+        ("energy", "energy"),
+        ("Game.bag: 1 in place of 2", "bag"),
+        ("a value that the tape does not name", None),
+    ],
+)
+def test_attributes_in_names_of_changes(text: str, name: str | None) -> None:
+    assert _attributes([text, text]) == ([] if name is None else [name])
 
 
 @pytest.mark.seldom(0.3)
@@ -300,7 +336,7 @@ def test_what_the_step_may_do_itself_is_not_said_to_be_outside_of_it(capsys: pyt
     assert (
         "  changed between tick 23 and 24, outside of the step, or at first in the step by something that neither the state nor "
         "the inputs hold: Bell.purse.coins 70 in place of 63: with that change the step gives the recorded state, and without "
-        "it another one; lines that the step may run and that change an attribute of this name: quay.py:"
+        "it another one; lines that the step may run and that change an attribute or a variable of this name: quay.py:"
     ) in out
     assert "    ! hidden state, as replay check searches it: " in out
 
@@ -332,6 +368,12 @@ def autosave(game):
     save = game.bag
     save.sort()
     game.rank = 4
+
+
+def table(rows, points, seen):
+    rows.sort()
+    points[0] += 1
+    seen = 3
 """
 
 
@@ -344,6 +386,9 @@ def autosave(game):
         ("bag", ["autosave", "Game.__init__.<lambda>"], [], False),
         ("mana", ["Game.script"], [], False),
         ("rank", ["autosave"], [], True),
+        ("rows", ["table"], [], True),
+        ("points", ["table"], [], True),
+        ("seen", [], [], True),
         ("none", [], [], True),
     ],
 )

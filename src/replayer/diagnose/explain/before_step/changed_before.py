@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+
 import attrs
 
 from recorder.text import counted
 from replayer.desync.code_comparison import is_changed_code
 from replayer.desync.finding import NOT_DETERMINISTIC, STACK_DEPTH, TestedCause
-from replayer.desync.tested_causes import BETWEEN, between_steps
+from replayer.desync.tested_causes import BETWEEN, between_steps, changed_between
 from replayer.diagnose.explain.answer.explanation import Explanation
 from replayer.diagnose.explain.before_step.answer import ChangingLines, Found
 from replayer.diagnose.explain.trace_step import NOT_REPEATABLE
@@ -16,6 +19,7 @@ from replayer.tape.tape import Tape
 from sim.kernel.state import Snapshot
 
 _LINES_SHOWN = 3
+_KEY = re.compile(r"\[[^\[\]]*\]")
 STATE_BYTES_MAX = 64 << 20  # Four simulations hold it, and each change that is tried loads it again.
 
 
@@ -37,8 +41,11 @@ def with_changed_before(
     if sum(before[name].nbytes for name in before) > STATE_BYTES_MAX:
         return explanation
     seen = between_steps(tape, tick)
-    if seen is not None and seen.suspicious is not None:
-        return explanation  # The recorder compared these states itself.
+    if seen is not None and seen.suspicious is not None:  # The recorder compared these states itself.
+        names = _attributes(changed_between(tape, tick)) if seen.suspicious else []
+        answer = runner.change(now, tick, before, None, names) if names else None
+        lines = ChangingLines.from_plain(answer["lines"]) if answer is not None else None
+        return explanation if lines is None else attrs.evolve(explanation, changing_lines=lines.of_others)
     answer = runner.change(now, tick, before, explanation.known_states)
     found = Found.from_plain(answer["found"]) if answer is not None else Found()
     if answer is None or not found.texts:
@@ -49,6 +56,12 @@ def with_changed_before(
     is_outside = lines.is_sure and not found.is_of_library and not reads and is_same_code
     told = TestedCause(BETWEEN, _text(tick, found, lines, is_outside=is_outside), suspicious=True)
     return attrs.evolve(explanation, between=told, is_maybe_in_step=not is_outside, changing_lines=lines.of_others)
+
+
+def _attributes(texts: Iterable[str]) -> list[str]:
+    """The attributes in names of what was changed, such as orders for Game.orders, and teams for order of League.teams."""
+    paths = [_KEY.sub("", text.removeprefix("order of ").partition(":")[0]) for text in texts]
+    return list(dict.fromkeys(last for path in paths if (last := path.rpartition(".")[2]).isidentifier()))
 
 
 def _is_open(explanation: Explanation) -> bool:
@@ -77,5 +90,5 @@ def _text(tick: int, found: Found, lines: ChangingLines, *, is_outside: bool) ->
         named = ", ".join(f"{one.name} {one.function}()" for one in lines.of_step[:_LINES_SHOWN])
         more = len(lines.of_step) - _LINES_SHOWN
         named += f" and {counted(more, 'other')}" if more > 0 else ""
-        text += f"; lines that the step may run and that change an attribute of this name: {named}"
+        text += f"; lines that the step may run and that change an attribute or a variable of this name: {named}"
     return text

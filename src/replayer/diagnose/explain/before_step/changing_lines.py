@@ -45,7 +45,7 @@ class Written:
 
 
 def changing_lines(code: ProgramCode, names: Iterable[str]) -> ChangingLines:
-    """The lines that change attributes with these names, or what they hold."""
+    """The lines that change attributes with these names, or what they or variables of these names hold."""
     wanted = set(names)
     others, given, own = (list(_places(part, wanted)) for part in (code.of_others, code.given, code.of_step))
     return ChangingLines([*others, *given], own, is_sure=all(wanted) and not (given or own or code.is_dynamic))
@@ -70,7 +70,7 @@ def _places(functions: Iterable[Function], wanted: set[str]) -> dict[SourceLocat
             function.path, int(getattr(node, "lineno", 0)), function.name, " ".join(ast.unparse(node).split())
         ): None
         for function in functions
-        for name, node in _changes(function)
+        for name, node in (*_changes(function), *_changes_of_variables(function))
         if name in wanted
     }
 
@@ -107,6 +107,23 @@ def _changes(function: Function) -> Iterator[tuple[str, ast.AST]]:
             yield from ((name, node.target) for one in _flat([node.target]) if (name := _changed(one, aliases)))
         elif isinstance(node, ast.Call):
             yield from ((name, node) for name in _changed_by_call(node, aliases))
+
+
+def _changes_of_variables(function: Function) -> Iterator[tuple[str, ast.AST]]:
+    """The variables whose values a function changes in place, such as a list that it is given, and where."""
+    for node in function.own:
+        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+            yield node.target.id, node
+        elif isinstance(node, ast.Assign | ast.AugAssign | ast.Delete):
+            targets = [node.target] if isinstance(node, ast.AugAssign) else node.targets
+            held = [one.value for one in _flat(targets) if isinstance(one, ast.Subscript)]
+            yield from ((one.id, node) for one in held if isinstance(one, ast.Name))
+        elif isinstance(node, ast.Call):
+            is_change = isinstance(node.func, ast.Attribute) and node.func.attr in _CHANGE
+            held = [node.func.value] if is_change and isinstance(node.func, ast.Attribute) else []
+            called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            held += node.args if called in _CHANGE_ARGUMENT else []
+            yield from ((one.id, node) for one in held if isinstance(one, ast.Name))
 
 
 def _flat(targets: Iterable[ast.expr]) -> Iterator[ast.expr]:
