@@ -285,7 +285,10 @@ def _shown(simulation: Simulation, path: str) -> str | None:
             return None
         start = step.end()
         value = _part(value, step)
-    return repr(value)[:_TEXT_MAX] if type(value) in _SHOWN else None
+    if type(value) not in _SHOWN:
+        return None
+    text = repr(value)
+    return text if len(text) <= _TEXT_MAX else None  # Of two long texts, the beginnings may be alike.
 
 
 def _part(value: Any, step: re.Match[str]) -> Any:

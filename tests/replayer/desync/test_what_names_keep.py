@@ -248,6 +248,32 @@ def test_what_others_have_registered_is_compared_by_names(load: Loading) -> None
     assert code_note(registered(object()).Mill())[KEY]["tables"] != plain["tables"]
 
 
+def test_functions_without_a_name_of_their_own_are_not_said_to_be_equal(load: Loading) -> None:
+    """Two lambdas in a table, exchanged: each name and each code is there as before."""
+    mill = "class Mill:\n    def step(self):\n        return [one(1) for one in TABLE.values()]\n"
+
+    def filled(*functions: Any) -> Any:
+        module = load(f"from collections import defaultdict\n\nTABLE = defaultdict(list)\n\n\n{mill}")
+        module.TABLE["x"] = list(functions)
+        return module
+
+    one, other = eval("lambda x: x + 10", {"__name__": "kinds"}), eval("lambda x: x + 1", {"__name__": "kinds"})
+    plain = code_note(filled(one, other).Mill())[KEY]
+    found = compared(plain, filled(other, one))
+    assert (names(found.values), names(found.left_out)) == ([], ["TABLE"])
+
+
+def test_many_tables_leave_the_other_digests(load: Loading, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A note of too many tables has none of them, and all else."""
+    monkeypatch.setattr("recorder.ambient.outside.loaded_code.DEFINITIONS_MAX", 40)
+    plain = code_note(load(SLUICE).Mill())[KEY]
+    assert "tables" in plain
+    more = "".join(f"T{number} = [Flow.LOW]\n" for number in range(41))
+    plain = code_note(load(f"{SLUICE}\n\n{more}").Mill())[KEY]
+    assert "tables" not in plain
+    assert plain["definitions"]
+
+
 LOOM = """
 from dataclasses import dataclass
 

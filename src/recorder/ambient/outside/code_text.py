@@ -20,6 +20,8 @@ from sim.replaced_code import own_code
 
 ELEMENTS_MAX = 1000  # Of a table that is a plain value.
 ARRAY_BYTES_MAX = 1_000_000
+_content_of_class: Any = type.__dict__["__dict__"].__get__
+_qualified_name_of: Any = type.__dict__["__qualname__"].__get__
 CONTAINERS = (list, tuple, dict, set, frozenset)
 COLLECTIONS = (defaultdict, OrderedDict, Counter, deque)
 _PLAIN = (bool, int, float, str, bytes, type(None))
@@ -81,15 +83,19 @@ def _value_text(value: Any, left: list[int], *, with_names: bool) -> str:
 
 
 def _name_of(value: Any) -> str | None:
-    """The name of a member, a function or a class; None for anything else."""
+    """The name of a member, or of a function or a class that has one of its own; None for anything else. It asks no class."""
     kind = type(value)
     is_of_c = kind is types.BuiltinFunctionType and issubclass(type(value.__self__), types.ModuleType | type(None))
-    if is_of_c or kind is types.FunctionType or issubclass(kind, type):
-        module = importable_module(str(value.__module__)).rpartition(".")[
-            2
-        ]  # A copy of the code has other packages around it.
-        return f"{module}.{value.__qualname__}"
-    return member_name(value)
+    if is_of_c or kind is types.FunctionType:
+        module, name = value.__module__, value.__qualname__
+    elif issubclass(kind, type):
+        module, name = _content_of_class(value).get("__module__"), _qualified_name_of(value)
+    else:
+        return member_name(value)
+    if "<" in name:
+        return None  # Such as <lambda>: another function may have the same name.
+    # A copy of the code has other packages around it.
+    return f"{importable_module(str(module)).rpartition('.')[2]}.{name}"
 
 
 def array_orders(value: Any) -> list[str]:

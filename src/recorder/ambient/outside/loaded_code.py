@@ -168,7 +168,7 @@ def code_note(simulation: Any) -> dict[str, Any]:
         return {}
     definitions = {digest for is_value, digest in found if not is_value}
     values = {digest for is_value, digest in found if is_value}
-    if not definitions or len(definitions) + len(values) + len(kept) + len(imported) + len(tables) > DEFINITIONS_MAX:
+    if not definitions or len(definitions) + len(values) + len(kept) + len(imported) > DEFINITIONS_MAX:
         return {}
     known = {
         "python": _python(),
@@ -176,7 +176,9 @@ def code_note(simulation: Any) -> dict[str, Any]:
         "values": joined(values),
         "keeps": joined(kept),
     }
-    known |= {"imported": joined(imported), "tables": joined(tables)}
+    known["imported"] = joined(imported)
+    if len(tables) <= DEFINITIONS_MAX:
+        known["tables"] = joined(tables)
     for key, is_early in (("statements", True), ("references", False)):
         if len(statements[is_early]) <= DEFINITIONS_MAX:
             known[key] = joined(statements[is_early])

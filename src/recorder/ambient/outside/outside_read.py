@@ -5,7 +5,9 @@ from __future__ import annotations
 import importlib.util
 import os
 import stat
+import sys
 from collections.abc import Iterable
+from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +42,8 @@ KINDS = frozenset(
     )
 )
 
+# Modules of finders that find what sys.path has, or modules of their own package alone.
+_FINDERS = {"_frozen_importlib", "_frozen_importlib_external", "_distutils_hack", "_virtualenv", "_pytest", "six"}
 DIGEST_BYTES = 8
 CONTENT_BYTES_MAX = (
     4 << 20
@@ -161,6 +165,20 @@ def module_fact(name: str) -> str | None:
         return ABSENT if importlib.util.find_spec(name) is None else FOUND
     except (ImportError, ValueError):
         return None
+
+
+def quiet_module_fact(name: str) -> str | None:
+    """As module_fact(), but no finder is asked that a program added; None if one of these might find the module."""
+    if name in sys.modules:
+        return ABSENT if sys.modules[name] is None else FOUND
+    try:
+        spec = PathFinder.find_spec(name)
+    except Exception:  # noqa: BLE001 - of a hook for paths
+        return None
+    if spec is not None:
+        return FOUND
+    finders = (str(getattr(one, "__module__", "") or type(one).__module__) for one in sys.meta_path)
+    return ABSENT if all(one.partition(".")[0] in _FINDERS for one in finders) else None
 
 
 def variable_fact(value: str | None) -> str:

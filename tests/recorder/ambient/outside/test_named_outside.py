@@ -85,6 +85,47 @@ def test_what_the_code_names_is_noted(note: OutsideNote) -> None:
     assert note.entries("towers", str(Path("named_siege.py").resolve())) == {"north.txt", "south.txt"}
 
 
+@pytest.mark.parametrize(
+    ("source", "names"),
+    [
+        (
+            "from rules import A\nimport pace\nfrom world import B as C\n\nclass G: pass\n",
+            ["rules", "rules.A", "pace", "world", "world.B"],
+        ),
+        (
+            "from rules import (\n    A,\n    B as C,\n)\nimport a.b as c, d\n",
+            ["rules", "rules.A", "rules.B", "rules.", "a.b", "d"],
+        ),
+        (
+            "from . import sea\nfrom ..land.hills import H\n",
+            ["pkg.game", "pkg.game.sea", "pkg.land.hills", "pkg.land.hills.H"],
+        ),
+    ],
+)
+def test_each_import_statement_is_read_by_itself(source: str, names: list[str]) -> None:
+    """Those that follow one another, and those over several lines."""
+    assert list(named_outside._imports(source, "pkg.game")) == names
+
+
+def test_a_finder_of_the_program_is_not_asked(note: OutsideNote, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is code of the user's, and may take long; what it might find is not said to be missing."""
+
+    class Finder:
+        asked: list[str] = []  # noqa: RUF012
+
+        def find_spec(self, name: str, *_: Any) -> None:
+            Finder.asked.append(name)
+
+    assert note.named
+    monkeypatch.setattr(sys, "meta_path", [Finder(), *sys.meta_path])
+    with recorder.record(importlib.import_module("named_siege").Siege(), "again.tape", quiet=True) as game:
+        game.step()
+    assert not {"quick_dice", "slow_dice"} & {*Finder.asked}
+    with Tape("again.tape") as tape:
+        named = noted_outside(tape).named
+    assert [fact for fact in named if fact[0] == "import"] == [("import", "quick_dice", "found")]
+
+
 def test_without_a_trial_nothing_is_noted(note: OutsideNote) -> None:
     """A digest of a value that can be guessed is no secret."""
     assert note.named

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from recorder.ambient.outside.code_parts.places import counts, files_of
 from recorder.ambient.outside.loaded_modules import file_of
-from recorder.ambient.outside.outside_read import FILE, FOLDER, IMPORT, UNSET, VARIABLE, fact_of, module_fact
+from recorder.ambient.outside.outside_read import FILE, FOLDER, IMPORT, UNSET, VARIABLE, fact_of, quiet_module_fact
 from recorder.ambient.roots import content_of
 from sim.kernel.simulation import Simulation, subject_of
 
@@ -34,7 +34,8 @@ _VARIABLE = re.compile(r"[A-Za-z_]\w+")
 # Imports that are not of the module's own level: those may be missing.
 _OPTIONAL = re.compile(r"^[ \t]+(?:from[ \t]+(\w+)[\w.]*[ \t]+import\b|import[ \t]+(\w+))", re.MULTILINE)
 _IMPORT = re.compile(
-    r"^[ \t]*(?:from[ \t]+(\.*)([\w.]*)[ \t]+import[ \t]+\(?([\w\s,]+)|import[ \t]+([\w., \t]+))", re.MULTILINE
+    r"^[ \t]*(?:from[ \t]+(\.*)([\w.]*)[ \t]+import[ \t]*(?:\(([\w\s,]+)|[ \t]([\w, \t]+))|import[ \t]+([\w., \t]+))",
+    re.MULTILINE,
 )
 _FILES_MAX = 100
 _CODE = (".py", ".pyc", ".so", ".tape")  # Code is compared by itself, and a tape is what is being written.
@@ -43,13 +44,13 @@ NamedFact = tuple[str, str, str]  # The kind, the path relative to root_of() or 
 
 
 def named_facts(simulation: Simulation) -> list[NamedFact]:
-    """The facts, files first; as many as TIME_S allows. It runs no code of the user's."""
+    """The facts, variables and modules first; as many as TIME_S allows. It runs no code of the user's."""
     end_s = time.monotonic() + TIME_S
     root, found = root_of(simulation), dict[tuple[str, str], str]()
     if root is None:
         return []
     variables, modules = list[str](), list[str]()
-    for folder, source in _sources(simulation):
+    for folder, source in _sources(simulation, end_s):
         modules += [one or other for one, other in _OPTIONAL.findall(source)]
         texts = list(dict.fromkeys(_TEXT.findall(source)))
         if "environ" in source or "getenv" in source:
@@ -63,16 +64,19 @@ def named_facts(simulation: Simulation) -> list[NamedFact]:
             own = _relative(path, root)
             if own is not None and (kind, own) not in found and (fact := fact_of(kind, path)) is not None:
                 found[kind, own] = fact
-    facts = [(kind, path, fact) for (kind, path), fact in found.items()]
-    facts += [(VARIABLE, name, fact_of(VARIABLE, name) or UNSET) for name in dict.fromkeys(variables)]
-    for name in dict.fromkeys(modules):
-        if (
-            name not in sys.stdlib_module_names
-            and time.monotonic() <= end_s
-            and (fact := module_fact(name)) is not None
-        ):
-            facts.append((IMPORT, name, fact))
-    return facts[:NAMED_MAX]
+    facts = [(VARIABLE, name, fact_of(VARIABLE, name) or UNSET) for name in dict.fromkeys(variables)]
+    facts += _module_facts(modules, end_s)
+    return [*facts, *((kind, path, fact) for (kind, path), fact in found.items())][:NAMED_MAX]
+
+
+def _module_facts(names: Iterable[str], end_s: float) -> Iterator[NamedFact]:
+    """Whether modules are there, as far as the time allows; of Python's own nothing is said."""
+    for name in dict.fromkeys(names):
+        if time.monotonic() > end_s:
+            return
+        fact = quiet_module_fact(name) if name not in sys.stdlib_module_names else None
+        if fact is not None:
+            yield IMPORT, name, fact
 
 
 def root_of(simulation: Simulation) -> str | None:
@@ -91,10 +95,10 @@ def named_path(path: str, reader: str, own: str) -> bool:
     return full == own or (full.endswith(f"/{own}") and os.path.abspath(reader).startswith(full[: -len(own)]))  # noqa: PTH100
 
 
-def _sources(simulation: Simulation) -> Iterator[tuple[str, str]]:
+def _sources(simulation: Simulation, end_s: float) -> Iterator[tuple[str, str]]:
     """The folder and the text of each module around the simulation's class, and of those of the user's that these import.
 
-    A module of settings gives nothing but numbers, which do not tell where they come from.
+    A module of settings gives nothing but numbers, which do not tell where they come from. end_s: no file is read after it.
     """
     loaded = {name: file_of(module) for name, module in list(sys.modules.items())}
     packages = {
@@ -102,6 +106,8 @@ def _sources(simulation: Simulation) -> Iterator[tuple[str, str]]:
     }
     waiting = list(dict.fromkeys(files_of(simulation)))
     for file in waiting:  # It grows by what these import.
+        if time.monotonic() > end_s:
+            return
         if not file.endswith(".py"):
             continue
         try:
@@ -117,14 +123,14 @@ def _sources(simulation: Simulation) -> Iterator[tuple[str, str]]:
 
 def _imports(source: str, package: str) -> Iterator[str]:
     """The full names that the statements of a source import, and those that may be modules of a package."""
-    for dots, module, names, plain in _IMPORT.findall(source):
+    for dots, module, in_brackets, in_line, plain in _IMPORT.findall(source):
         if plain:
             yield from (one.partition(" as ")[0].strip() for one in plain.split(","))
             continue
         outer = package.split(".")[: len(package.split(".")) - len(dots) + 1] if dots else []
         full = ".".join(part for part in [*outer, module] if part)
         yield full
-        yield from (f"{full}.{one.partition(' as ')[0].strip()}" for one in names.split(","))
+        yield from (f"{full}.{one.partition(' as ')[0].strip()}" for one in (in_brackets or in_line).split(","))
 
 
 def paths_of(bases: Sequence[str], texts: Iterable[str]) -> Iterator[tuple[str, str]]:

@@ -18,14 +18,12 @@ class Found:
         names: of the attributes that these change.
         tried: the number of changes that were made.
         is_complete: True if all candidates were tried.
-        is_of_library: True if code that is not the user's may change what they change.
     """
 
     texts: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
     tried: int = 0
     is_complete: bool = True
-    is_of_library: bool = False
 
     def to_plain(self) -> dict[str, Any]:
         """As plain data."""
@@ -34,9 +32,7 @@ class Found:
     @classmethod
     def from_plain(cls, plain: dict[str, Any]) -> Found:
         """From plain data."""
-        return cls(
-            tuple(plain["texts"]), tuple(plain["names"]), plain["tried"], plain["is_complete"], plain["is_of_library"]
-        )
+        return cls(tuple(plain["texts"]), tuple(plain["names"]), plain["tried"], plain["is_complete"])
 
 
 @attrs.frozen
@@ -46,12 +42,10 @@ class ChangingLines:
     Attributes:
         of_others: in functions that the step is not seen to run.
         of_step: in functions that it may run.
-        is_sure: True if none was found that the step may run in any way.
     """
 
     of_others: list[SourceLocation]
     of_step: list[SourceLocation]
-    is_sure: bool
 
     def to_plain(self) -> dict[str, Any]:
         """As plain data."""
@@ -61,4 +55,4 @@ class ChangingLines:
     def from_plain(cls, plain: dict[str, Any]) -> ChangingLines:
         """From plain data."""
         others, own = ([SourceLocation(**place) for place in plain[name]] for name in ("of_others", "of_step"))
-        return cls(others, own, plain["is_sure"])
+        return cls(others, own)

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import attrs
 import numpy as np
 
-from recorder.ambient.outside.own_code import is_librarys, is_users_file
+from recorder.ambient.outside.own_code import is_librarys
 from sim.kernel.state import State
 
 PLACES_MAX = 20_000
@@ -204,19 +204,6 @@ def path_text(root: Any, path: Path) -> str:
 def last_attribute(path: Path) -> str:
     """The last attribute on a path, by which code names the value; the empty text if there is none."""
     return next((str(name) for kind, name in reversed(path) if kind == "attribute"), "")
-
-
-def is_of_library(root: Any, path: Path) -> bool:
-    """Return True if an object on the path has a class, or a base class, whose code is not the user's and may change it."""
-    value = root
-    for kind, name in ((None, None), *path):
-        if kind is not None:
-            value = value[name] if kind == "item" else attributes_of(value)[name]
-        for base in type(value).__mro__ if _has_attributes(value) else ():
-            file = getattr(sys.modules.get(base.__module__), "__file__", None) or ""
-            if base.__module__ not in ("builtins", "typing", "abc") and not is_users_file(file):
-                return True
-    return False
 
 
 Apply = Callable[[Any], None]

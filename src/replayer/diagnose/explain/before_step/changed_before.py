@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 import attrs
 
+from recorder.ambient.outside.outside_read import CONTACT
 from recorder.text import counted
 from replayer.desync.code_comparison import is_changed_code
 from replayer.desync.finding import NOT_DETERMINISTIC, STACK_DEPTH, TestedCause
@@ -40,6 +41,8 @@ def with_changed_before(
         return explanation
     if sum(before[name].nbytes for name in before) > STATE_BYTES_MAX:
         return explanation
+    if any(read.kind == CONTACT for read in reads_of(traced_present(explanation.variants))):
+        return explanation  # Each trial would ask another program or another computer once more.
     seen = between_steps(tape, tick)
     if seen is not None and seen.suspicious is not None:  # The recorder compared these states itself.
         names = _attributes(changed_between(tape, tick)) if seen.suspicious else []
@@ -51,11 +54,8 @@ def with_changed_before(
     if answer is None or not found.texts:
         return explanation
     lines = ChangingLines.from_plain(answer["lines"])
-    reads = reads_of(traced_present(explanation.variants))
-    is_same_code = code is not None and code.suspicious is False
-    is_outside = lines.is_sure and not found.is_of_library and not reads and is_same_code
-    told = TestedCause(BETWEEN, _text(tick, found, lines, is_outside=is_outside), suspicious=True)
-    return attrs.evolve(explanation, between=told, is_maybe_in_step=not is_outside, changing_lines=lines.of_others)
+    told = TestedCause(BETWEEN, _text(tick, found, lines), suspicious=True)
+    return attrs.evolve(explanation, between=told, is_maybe_in_step=True, changing_lines=lines.of_others)
 
 
 def _attributes(texts: Iterable[str]) -> list[str]:
@@ -76,16 +76,14 @@ def _is_open(explanation: Explanation) -> bool:
     return not is_suspected and len({one.result for one in explanation.ran}) == 1
 
 
-def _text(tick: int, found: Found, lines: ChangingLines, *, is_outside: bool) -> str:
+def _text(tick: int, found: Found, lines: ChangingLines) -> str:
+    """That the step itself did not make the change is not known: a module may have had another value in the recorded run."""
     first, *others = found.texts
     when = f"changed between tick {tick - 1:,} and {tick:,}, outside of the step"
-    if not is_outside:
-        when += ", or at first in the step by something that neither the state nor the inputs hold"
+    when += ", or at first in the step by something that neither the state nor the inputs hold"
     text = f"{when}: {first}: with that change the step gives the recorded state, and without it another one"
     if others:
         text += f"; it gives the recorded state as well with {', and with '.join(others)}"
-    if is_outside:
-        return f"{text}; no line was found that the step may run and that changes an attribute of this name"
     if lines.of_step:
         named = ", ".join(f"{one.name} {one.function}()" for one in lines.of_step[:_LINES_SHOWN])
         more = len(lines.of_step) - _LINES_SHOWN

@@ -206,7 +206,8 @@ def _order_at_keyframe(place: ValuePlace) -> Order | None:
         wanted = [attributes_of(item)[key] for item in then]
     if len(set(names)) != len(names) or not set(names) <= set(wanted):
         return None
-    return sorted(range(len(now)), key=lambda one: wanted.index(names[one]))
+    places = {name: number for number, name in reversed(list(enumerate(wanted)))}  # Of equal ones, the first.
+    return sorted(range(len(now)), key=lambda one: places[names[one]])
 
 
 def _orders_of_dict(place: ValuePlace) -> Iterator[tuple[str, list[Any]]]:
@@ -219,9 +220,9 @@ def _orders_of_dict(place: ValuePlace) -> Iterator[tuple[str, list[Any]]]:
                 break
             yield f"{text}{', largest first' if reverse else ''}", ordered
     if isinstance(place.recorded, dict):
-        then = list(place.recorded)
-        if set(keys) <= set(then):
-            yield "in the order of the keyframe", sorted(keys, key=then.index)
+        then = {key: number for number, key in enumerate(place.recorded)}
+        if all(key in then for key in keys):
+            yield "in the order of the keyframe", sorted(keys, key=lambda one: then[one])
 
 
 def _filters(place: ValuePlace) -> Iterator[tuple[str, Order]]:

@@ -48,7 +48,7 @@ def changing_lines(code: ProgramCode, names: Iterable[str]) -> ChangingLines:
     """The lines that change attributes with these names, or what they or variables of these names hold."""
     wanted = set(names)
     others, given, own = (list(_places(part, wanted)) for part in (code.of_others, code.given, code.of_step))
-    return ChangingLines([*others, *given], own, is_sure=all(wanted) and not (given or own or code.is_dynamic))
+    return ChangingLines([*others, *given], own)
 
 
 def written_by_others(code: ProgramCode) -> Written:

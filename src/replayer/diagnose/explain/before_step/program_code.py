@@ -19,7 +19,6 @@ from recorder.ambient.outside.own_code import is_users_file
 FILES_MAX = 200
 BYTES_MAX = 1_000_000  # Of one file.
 _MAKING = frozenset(("__init__", "__new__", "__post_init__"))  # They begin a new object.
-_DYNAMIC = frozenset(("eval", "exec", "globals", "locals", "vars", "import_module", "__import__"))
 
 
 @attrs.frozen(eq=False)
@@ -53,13 +52,11 @@ class ProgramCode:
         of_step: those that the step may run, by the names in it.
         given: others that the program gives to something by their names, or that run later: it is not seen who runs them.
         of_others: all others.
-        is_dynamic: True if the step may look for a function or an attribute by a text that is made while it runs.
     """
 
     of_step: list[Function]
     given: list[Function]
     of_others: list[Function]
-    is_dynamic: bool
 
 
 def program_code(subject: Any, step: str) -> ProgramCode:
@@ -74,7 +71,6 @@ def program_code(subject: Any, step: str) -> ProgramCode:
         [one for one in of_step if one.last_name not in _MAKING],
         later,
         [one for one in rest if not (one.runs_later or one.last_name in given)],
-        any(map(_is_dynamic, of_step)),
     )
 
 
@@ -86,21 +82,6 @@ def _given_names(function: Function) -> set[str]:
         for node in function.own
         if isinstance(node, ast.Name | ast.Attribute) and id(node) not in called and (text := _name_of(node))
     }
-
-
-def _is_dynamic(function: Function) -> bool:
-    for node in function.own:
-        if isinstance(node, ast.Attribute) and node.attr == "__dict__":
-            return True
-        if not isinstance(node, ast.Call):
-            continue
-        called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-        if called in _DYNAMIC:
-            return True
-        is_named = len(node.args) > 1 and isinstance(node.args[1], ast.Constant)
-        if called in ("getattr", "setattr", "delattr") and not is_named:
-            return True
-    return False
 
 
 def files_of_program(subject: Any) -> list[str]:

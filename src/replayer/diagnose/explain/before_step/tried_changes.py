@@ -13,7 +13,7 @@ from recorder.processes.fork_call import in_a_copy
 from replayer.diagnose.explain.before_step.answer import Found
 from replayer.diagnose.explain.before_step.assigned_values import joined
 from replayer.diagnose.explain.before_step.candidates import candidates
-from replayer.diagnose.explain.before_step.changeable_values import Change, is_of_library, places_of
+from replayer.diagnose.explain.before_step.changeable_values import Change, places_of
 from replayer.diagnose.explain.before_step.changing_lines import written_by_others
 from replayer.diagnose.explain.before_step.program_code import program_code
 from sim.kernel.simulation import Simulation, restore, subject_of
@@ -59,8 +59,7 @@ def try_changes(case: Case, seconds: float = SEARCH_S) -> Found:
         confirmed = []  # The step gives it without a change as well: by chance.
     names = dict.fromkeys(name for one in confirmed for name in one["names"])
     texts = tuple(one["text"] for one in confirmed[:SHOWN_MAX])
-    is_foreign = any(one["is_of_library"] for one in confirmed)
-    return Found(texts, tuple(names), found["tried"], found["is_complete"], is_foreign)
+    return Found(texts, tuple(names), found["tried"], found["is_complete"])
 
 
 class _Bench:
@@ -71,11 +70,6 @@ class _Bench:
         # Before the one that is stepped: a factory may begin something again. What is put into them is looked at alone.
         self._shown = [_made(case, snapshot) for snapshot in (case.before, *(case.later or ()))]
         self._simulation = _made(case, case.before)
-
-    @property
-    def shown_root(self) -> Any:
-        """The outermost object in the state before the step, which is not stepped."""
-        return subject_of(self._shown[0])
 
     def candidates(self) -> Iterator[Change]:
         """The changes to try; none if the factory gives one object each time, of which there is no second state."""
@@ -134,25 +128,35 @@ def _search(case: Case, seconds: float) -> dict[str, Any]:
         if bench.gives_recorded(change):
             if not found:
                 limit = _Limit(min(FURTHER_S, limit.left_s()))
-            needed = _needed(bench, change)
+            needed = _needed(bench, change, limit)
             chosen = change if needed is None else joined([change.parts[one] for one in needed])
             paths.update(chosen.paths)
             found.append({"text": chosen.text, "names": list(chosen.names), "place": place, "parts": needed})
-            found[-1]["is_of_library"] = any(is_of_library(bench.shown_root, path[:-1]) for path in chosen.paths)
             if len(found) > SHOWN_MAX:
                 break
     return {"found": found, "tried": tried, "is_complete": is_complete}
 
 
-def _needed(bench: _Bench, change: Change) -> list[int] | None:
-    """Which of several changes the step needs, by their places; None for one that has no parts."""
+def _needed(bench: _Bench, change: Change, limit: _Limit) -> list[int] | None:
+    """Of several changes some with which the step gives the recorded state, by their places; None for one that has no parts.
+
+    They are taken away by halves, quarters and so on, as far as the limit allows.
+    """
     if not change.parts:
         return None
     needed = list(range(len(change.parts)))
-    for place in list(needed):
-        rest = [one for one in needed if one != place]
-        if rest and bench.gives_recorded(joined([change.parts[one] for one in rest])):
-            needed = rest
+    size = len(needed) // 2
+    while size:
+        for first in range(0, len(needed), size):
+            rest = needed[:first] + needed[first + size :]
+            if limit.is_over():
+                return needed
+            if rest and bench.gives_recorded(joined([change.parts[one] for one in rest])):
+                needed = rest
+                break
+        else:
+            size //= 2
+        size = min(size, len(needed) // 2) if len(needed) > 1 else 0
     return needed
 
 

@@ -25,7 +25,7 @@ _NAMED = re.compile(
     r"(?<![\w.])(?:(?:np|numpy)\.)?random\.[a-z]"
 )  # In compiled code: np.random.rand(), random.random().
 _SHOWN = {PYTHONS: "the generator of the module random", NUMPYS: "the generator of np.random"}
-_DRAWS = "draws from "
+_DRAWS = "use of "  # To draw, or to seed.
 
 
 def drawn_from(before: States, after: States, reads: Iterable[OutsideRead]) -> list[str]:

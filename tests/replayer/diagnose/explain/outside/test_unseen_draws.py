@@ -62,10 +62,10 @@ class Fleet:
             self.calm()
 """
 NAMES = {
-    "compiled": "draws from numba's np.random (named in compiled code at fleet_of_draws.py:13)",
-    "network": "draws from the generator of the module random",
-    "torch": "draws from PyTorch's default generator",
-    "numpys": "draws from the generator of np.random",
+    "compiled": "use of numba's np.random (named in compiled code at fleet_of_draws.py:13)",
+    "network": "use of the generator of the module random",
+    "torch": "use of PyTorch's default generator",
+    "numpys": "use of the generator of np.random",
 }
 
 
