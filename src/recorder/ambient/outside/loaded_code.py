@@ -170,18 +170,10 @@ def code_note(simulation: Any) -> dict[str, Any]:
     values = {digest for is_value, digest in found if is_value}
     if not definitions or len(definitions) + len(values) + len(kept) + len(imported) > DEFINITIONS_MAX:
         return {}
-    known = {
-        "python": _python(),
-        "definitions": joined(definitions),
-        "values": joined(values),
-        "keeps": joined(kept),
-    }
-    known["imported"] = joined(imported)
-    if len(tables) <= DEFINITIONS_MAX:
-        known["tables"] = joined(tables)
-    for key, is_early in (("statements", True), ("references", False)):
-        if len(statements[is_early]) <= DEFINITIONS_MAX:
-            known[key] = joined(statements[is_early])
+    known: dict[str, Any] = {"python": _python(), "definitions": joined(definitions), "values": joined(values)}
+    known |= {"keeps": joined(kept), "imported": joined(imported)}
+    further = {"tables": tables, "statements": statements[True], "references": statements[False]}
+    known |= {key: joined(one) for key, one in further.items() if len(one) <= DEFINITIONS_MAX}
     return {KEY: {**known, "lines": lines} if len(lines) <= LINES_BYTES_MAX else known}
 
 
