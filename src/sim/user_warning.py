@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import mmap
 import os
 import sys
 import warnings
@@ -27,9 +26,7 @@ _INSTALLED = ("/site-packages/", "/dist-packages/")  # Some of them are in the f
 _OF_COMMANDS = ("/cyclopts/", "/bin/replay", "/bin/record", "/simulation_flight_recorder.py")
 _SAID_BYTES, _SUM_BYTES = 4096, 4  # Further messages are repeated.
 _of_nowhere: dict[Any, Any] = {}  # What the interpreter has shown already.
-_said: tuple[int, mmap.mmap] | None = (
-    None  # An empty file to lock, and the sums of the messages in memory: the copies of the process share both.
-)
+_said: int | None = None  # A file in memory to lock, with the sums of the messages: the copies of the process share it.
 
 
 def warn_user(message: str, category: type[Warning]) -> None:
@@ -54,8 +51,7 @@ def said_once() -> Iterator[None]:
     """Within it, this process and its copies say once what no line of the user's led to, without a place."""
     global _said  # noqa: PLW0603 - the copies of the process have it, too
     before, shown = _said, warnings.showwarning
-    file = os.memfd_create("said")
-    _said = file, mmap.mmap(-1, _SAID_BYTES)
+    _said = file = os.memfd_create("said")
     _of_nowhere.clear()
 
     def show(text: Any, category: type[Warning], filename: str, *place: Any, **options: Any) -> None:
@@ -78,19 +74,16 @@ def _is_said(message: str) -> bool:
     """Note a message; return True if this process or a copy has noted it before."""
     if _said is None:
         return False
-    file, sums = _said
     one = (zlib.crc32(message.encode(errors="replace")) or 1).to_bytes(_SUM_BYTES, "little")
-    fcntl.lockf(file, fcntl.LOCK_EX)  # Two copies may have the same to say at once.
+    fcntl.lockf(_said, fcntl.LOCK_EX)  # Two copies may have the same to say at once.
     try:
-        for start in range(0, _SAID_BYTES, _SUM_BYTES):
-            there = sums[start : start + _SUM_BYTES]
-            if there == one:
-                return True
-            if not any(there):
-                sums[start : start + _SUM_BYTES] = one
-                break
+        sums = os.pread(_said, _SAID_BYTES, 0)
+        if one in (sums[start : start + _SUM_BYTES] for start in range(0, len(sums), _SUM_BYTES)):
+            return True
+        if len(sums) < _SAID_BYTES:
+            os.pwrite(_said, one, len(sums))
     finally:
-        fcntl.lockf(file, fcntl.LOCK_UN)
+        fcntl.lockf(_said, fcntl.LOCK_UN)
     return False
 
 

@@ -1,5 +1,7 @@
 """Values whose content is memory of C code, read and put back as bytes: numbers of ctypes, mapped memory, SQLite in memory.
 
+Those of multiprocessing count, too: a view of a block of shared memory, and numbers of ctypes with a lock.
+
 Pointers are left out: an address says nothing in another process.
 """
 
@@ -10,6 +12,7 @@ from typing import Any
 
 import attrs
 
+_SHOWN = 200  # Elements; a text is cut to fewer.
 _NUMBERS = frozenset("bBhHiIlLqQfd?")
 
 
@@ -29,7 +32,7 @@ def is_memory(kind: type) -> bool:
     is_database = kind is getattr(
         sys.modules.get("sqlite3"), "Connection", None
     )  # A derived class has methods of its own.
-    return _is_numbers(kind) or _is_of("mmap", "mmap", kind) or is_database
+    return kind is memoryview or _is_numbers(kind) or _is_of("mmap", "mmap", kind) or _has_lock(kind) or is_database
 
 
 def memory_of(value: Any) -> bytes | None:
@@ -40,7 +43,7 @@ def memory_of(value: Any) -> bytes | None:
             return _database(value)
         if _is_of("mmap", "mmap", kind):
             return bytes(value[:])
-        return bytes(value)
+        return bytes(_locked_numbers(value) if _has_lock(kind) else value)
     except _errors():
         return None
 
@@ -54,7 +57,8 @@ def put_memory(value: Any, content: bytes) -> bool:
         elif _is_of("mmap", "mmap", kind):
             value[:] = content
         else:
-            memoryview(value).cast("B")[:] = content
+            numbers = _locked_numbers(value) if _has_lock(kind) else value
+            memoryview(numbers).cast("B")[:] = content
     except _errors():
         return False
     return True
@@ -66,8 +70,9 @@ def memory_text(value: Any) -> str:
     if _is_of("sqlite3", "Connection", type(value)):
         return "an SQLite database" if content is None else f"an SQLite database of {len(content):,} bytes of SQL"
     try:
-        return f"{type(value).__name__} {list(value)}"
-    except TypeError:
+        numbers = _locked_numbers(value) if _has_lock(type(value)) else value
+        return f"{type(value).__name__} {list(numbers[:_SHOWN])}"
+    except (TypeError, ValueError, NotImplementedError):  # No sequence, a view that was released, or of two dimensions.
         return f"a {type(value).__name__}"
 
 
@@ -75,6 +80,18 @@ def _is_of(module: str, name: str, kind: type) -> bool:
     """Return True for a class of a module, or one that is derived of it; that module need not be loaded."""
     base = getattr(sys.modules.get(module), name, None)
     return isinstance(base, type) and issubclass(kind, base)
+
+
+def _has_lock(kind: type) -> bool:
+    return _is_of("multiprocessing.sharedctypes", "SynchronizedBase", kind)
+
+
+def _locked_numbers(value: Any) -> Any:
+    """The numbers themselves. The lock is not taken: another process may hold it for ever."""
+    numbers = vars(value).get("_obj")
+    if not _is_numbers(type(numbers)):
+        raise TypeError("pointers, or an object of another version")
+    return numbers
 
 
 def _is_numbers(kind: Any) -> bool:

@@ -7,8 +7,10 @@ in a script or a notebook reaches the workers without pickling, and a script wit
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import math
+import mmap
 import multiprocessing
 import os
 import sys
@@ -24,7 +26,8 @@ from recorder.processes.copied_pools import make_again, pools_to_copy
 from recorder.processes.fork_hazard import ForkHazardError, fork_hazard
 from recorder.processes.lifetimes.descendants import descendants_of, kill
 from recorder.processes.lifetimes.stuck_workers import Activity
-from recorder.processes.pool import Item, OnProgress, Result, Submission, Work
+from recorder.processes.pool import Item, OnProgress, Outcome, Result, Submission, Work
+from recorder.processes.private_memory import OWN_WORKER, SharedContent, is_in_common, keep_shared, shared_content
 from recorder.processes.seeds.process_generators import begin_with_imported_states
 from recorder.processes.worker_pipes import (
     NO_PROGRESS,
@@ -77,7 +80,8 @@ class _ForkSubmission(PipedSubmission[Item, Result]):
         name: Callable[[Item], str],
         on_progress: OnProgress | None,
     ) -> None:
-        super().__init__(items, pool.workers, name, on_progress, pool.patience_s)
+        self._is_common, self._memory = is_in_common(), SharedContent()
+        super().__init__(items, 1 if self._is_common else pool.workers, name, on_progress, pool.patience_s)
         self._work = work
         self._context = multiprocessing.get_context("fork")
         self._pools = pools_to_copy()
@@ -89,9 +93,11 @@ class _ForkSubmission(PipedSubmission[Item, Result]):
             with starting(), warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
                 ours, theirs = self._context.Pipe(duplex=False)
-                progress = self._context.RawValue("q", NO_PROGRESS)
-                arguments = (os.getpid(), task[1], self._work, theirs, progress, self._pools)
-                process = self._context.Process(target=_live, args=arguments)
+                progress = _shared_number(NO_PROGRESS)
+                self._memory.put_back()
+                self._memory = shared_content(is_common=self._is_common)
+                arguments = (os.getpid(), task[1], self._work, theirs, progress, self._pools, self._memory)
+                process = self._context.Process(target=_live, args=arguments, name=OWN_WORKER)
                 process.start()
                 theirs.close()
                 self._workers[ours] = Worker(process, ours, progress, Activity(process.pid or 0), task)
@@ -101,16 +107,44 @@ class _ForkSubmission(PipedSubmission[Item, Result]):
 
     def _release(self, worker: Worker) -> None:
         join_worker(self._workers, worker)
+        self._put_back()
+
+    def cancel(self) -> list[Outcome[Result]]:
+        """See Submission."""
+        arrived = super().cancel()
+        self._put_back()
+        return arrived
+
+    def _put_back(self) -> None:
+        """Give shared memory the content again that it had before the last worker, if that one alone wrote to it."""
+        self._memory.put_back()
+        self._memory = SharedContent()
+
+
+def _shared_number(value: int) -> Progress:
+    """A number in memory of its own: that of multiprocessing may be next to numbers of the user's."""
+    memory = mmap.mmap(-1, mmap.PAGESIZE)
+    keep_shared(memory)
+    number = ctypes.c_longlong.from_buffer(memory)
+    number.value = value
+    return number
 
 
 def _live(
-    parent: int, item: Any, work: Work[Any, Any], pipe: Connection, progress: Progress, pools: Sequence[Any]
+    parent: int,
+    item: Any,
+    work: Work[Any, Any],
+    pipe: Connection,
+    progress: Progress,
+    pools: Sequence[Any],
+    memory: SharedContent,
 ) -> None:
     """Run a worker from start to end. It does not wait for threads that the work left running: they may never end.
 
     What it has started ends with it: the processes of a pool would wait for ever.
     """
     gc.freeze()  # Garbage of the parent is the parent's; and to look through its objects would copy their pages.
+    memory.begin_copy(ctypes.addressof(progress))
     begin_as_worker(parent)
     begin_with_imported_states()
     make_again(pools)

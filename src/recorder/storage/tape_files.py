@@ -23,6 +23,7 @@ from recorder.errors import CorruptError, UnsupportedVersionError
 from recorder.format.journal_bytes import AREA_BYTES_MAX, decode_journal, journal_bytes
 from recorder.location.tape_location import tape_location
 from recorder.location.tape_url import TapeUrl
+from recorder.processes.private_memory import keep_shared
 from recorder.storage.atomic_file import give_name, sync_folder
 from recorder.storage.displaced_files import free_base, leads_to, new_name, what_happened, write_again
 from recorder.storage.file_interfaces import IO, Buffer
@@ -239,6 +240,7 @@ class TapeFiles:
                 if not is_first:
                     _write_zeros(descriptor, size)
                 memory = mmap.mmap(descriptor, size)
+                keep_shared(memory)
                 mapped = os.fstat(descriptor)
                 fill(memory)
                 if is_first:

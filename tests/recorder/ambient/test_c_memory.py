@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
+import multiprocessing
 import sqlite3
 from typing import Any
 
-from recorder.ambient.c_memory import is_memory, memory_of, put_memory
+import pytest
+
+from recorder.ambient.c_memory import is_memory, memory_of, memory_text, put_memory
 
 TABLES = """
 create table units(id integer primary key autoincrement, hp);
@@ -43,3 +47,31 @@ def test_no_function_of_the_users_is_called() -> None:
     assert memory_of(connection) is not None
     assert (connection.row_factory, connection.text_factory) == (fail, fail)
     assert not is_memory(type("Mine", (sqlite3.Connection,), {}))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        pytest.param(memoryview(bytearray(b"\1\2\3")), id="a view"),
+        pytest.param(multiprocessing.Array("B", [1, 2, 3]), id="numbers with a lock"),
+        pytest.param(multiprocessing.Value("i", 258), id="a number with a lock"),
+    ],
+)
+def test_memory_of_multiprocessing_is_read_and_put_back(value: Any) -> None:
+    before = memory_of(value)
+    assert before is not None
+    assert is_memory(type(value))
+    assert put_memory(value, bytes(len(before)))
+    assert memory_of(value) == bytes(len(before))
+    assert put_memory(value, before)
+    assert memory_of(value) == before
+
+
+def test_what_cannot_be_read_is_said_to_be_unknown() -> None:
+    """A view that was released, one that is read only, and pointers."""
+    released = memoryview(bytearray(3))
+    released.release()
+    assert memory_of(released) is None
+    assert memory_text(released) == "a memoryview"
+    assert not put_memory(memoryview(b"\1"), b"\2")
+    assert memory_of(multiprocessing.Value(ctypes.c_char_p, None)) is None

@@ -6,6 +6,7 @@ It is put into the other instance.
 from __future__ import annotations
 
 import importlib
+import sys
 import weakref
 from collections import deque
 from pathlib import Path
@@ -113,6 +114,73 @@ def test_it_is_proved(
     printed = capsys.readouterr().out
     assert "proved: put into B as A has it, B gives the state of A" in printed
     assert PROVED[name] in printed
+
+
+SHARED = """
+import mmap
+from multiprocessing import Array
+from multiprocessing.shared_memory import SharedMemory
+
+MAPPED = mmap.mmap(-1, 16)
+COUNTED = Array("B", 16)
+BLOCK = SharedMemory(create=True, size=16)
+
+
+class Meter:
+    def __init__(self):
+        self.sum, self.cells[0] = 0, 0
+
+    def step(self, inputs):
+        self.cells[0] += 3
+        self.sum += self.cells[0]
+
+
+class Mapped(Meter):
+    cells = MAPPED
+
+
+class Counted(Meter):
+    cells = COUNTED
+
+
+class Block(Meter):
+    cells = BLOCK.buf
+"""
+
+
+@pytest.mark.parametrize("name", ["Mapped", "Counted", "Block"])
+def test_memory_that_forked_copies_would_share(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    """Every run in a copy begins with what this process has there: the first tick after a restore differs, in all runs."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    Path("shared_meters.py").write_text(SHARED)
+    module: Any = importlib.import_module("shared_meters")
+    try:
+        options: dict[str, Any] = {"trial_ms": 0, "keyframe_interval_ticks": 3}
+        with recorder.record(getattr(module, name)(), "run.tape", step="step", **options) as recorded:
+            for _ in range(9):
+                recorded.step(None)
+        assert run(replayer.commands.main.main, f"verify run.tape --sim shared_meters:{name}") == 1
+        verified = capsys.readouterr().out
+        assert run(replayer.commands.main.main, f"explain run.tape --sim shared_meters:{name}") == 1
+        explained = capsys.readouterr().out
+    finally:
+        del sys.modules["shared_meters"]
+        for one in (module.Block, module.Meter):
+            one.cells = None
+        module.BLOCK.close()
+        module.BLOCK.unlink()
+    assert "DESYNC at tick 4; all ticks before it match" in verified
+    assert "gave different hashes" not in verified
+    assert (
+        "cause: this line reads hidden state\n  shared_meters.py:17 in Meter.step\n      self.sum += self.cells[0]"
+        in explained
+    )
+    assert "proved: put into B as A has it, B gives the state of A" in explained
+    assert "cells (class attribute)" in explained
+    assert "non-deterministic" not in explained
 
 
 RAIN = """
