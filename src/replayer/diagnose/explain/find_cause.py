@@ -29,7 +29,7 @@ from replayer.diagnose.explain.answer.search_ends import (
     used_between,
     without_claim,
 )
-from replayer.diagnose.explain.answer.set_orders import orders_of_made, orders_of_names
+from replayer.diagnose.explain.answer.set_orders import orders_of_made, orders_of_names, orders_of_returned
 from replayer.diagnose.explain.answer.walked_sets import walked_before
 from replayer.diagnose.explain.cause import OPEN, Cause, DifferingValue, SourceLocation, is_save
 from replayer.diagnose.explain.step_trace import RESUME, RETURN, Operation
@@ -355,13 +355,13 @@ class _BackwardSearch(ReadNames):
 
     def _orders(self, name: str, item: int) -> list[DifferingValue]:
         """The sets that a line iterates over, with the same members in different orders."""
-        first, second = self._alignment.first, self._alignment.second
+        traces = first, second = self._alignment.first, self._alignment.second
         pairs = [(self._items[place].first, self._items[place].second) for place in self._group(item)]
         records = [(first.records[a], second.records[b]) for a, b in pairs if a is not None and b is not None]
-        statement = self._statement(item)
-        if (found := orders_of_names(records)) or statement is None or not statement.displays:
+        if (found := orders_of_names(records)) or (statement := self._statement(item)) is None:
             return found
-        return orders_of_made(first, second, records[-1], name)
+        made = orders_of_made(*traces, records[-1], name) if statement.displays else []
+        return made or orders_of_returned(self._alignment, item, statement)
 
     def _operation(self, item: int) -> tuple[Operation, Operation] | None:
         """The first operation of a statement, in both traces, that gave different results from the same inputs."""

@@ -122,6 +122,7 @@ class LineTracer:
         number = self._frames[key]
         self._append(RETURN, frame, {})
         self.trace.records[self._last].after[f"f{number}:return"] = self._digest(value)
+        self._note_order(RETURN, value)
         if is_yield(frame):
             self._suspended[key] = frame  # Kept alive: no other frame may get its id.
         else:
@@ -301,11 +302,13 @@ class LineTracer:
         """Note the orders of the sets that the line that is about to run may iterate over."""
         statement = self._source(frame.f_code.co_filename).statement(frame.f_lineno)
         for word in statement.iterates if statement is not None else ():
-            value = value_of_word(frame, word)
-            if type(value) in {set, frozenset} and 1 < len(value) <= self._members_left:
-                self._members_left -= len(value)
-                members, order = self.digester.order_of(value)
-                self.trace.records[self._last].orders[word] = (members, order, order_text(value))
+            self._note_order(word, value_of_word(frame, word))
+
+    def _note_order(self, word: str, value: Any) -> None:
+        if type(value) in {set, frozenset} and 1 < len(value) <= self._members_left:
+            self._members_left -= len(value)
+            members, order = self.digester.order_of(value)
+            self.trace.records[self._last].orders[word] = (members, order, order_text(value))
 
     def _source(self, path: str) -> SourceFile:
         if path not in self._sources:

@@ -25,6 +25,7 @@ class Statement:
         inner: names that its comprehensions and generator expressions bind: the function around them does not see those.
         iterates: names that it iterates over, or hands to a function that may, or takes an element from.
         displays: True if it iterates over a set that it makes.
+        asks: the last names of the functions and properties whose results it iterates over, as in iterates.
         chains: attributes that it names, as written: ``creep.health``, ``self.market.prices``.
         may_call: of the functions, those that it need not call each time, such as one in a branch of a condition.
         identities: pairs of names or attributes of which it asks whether they are one object (``is``, ``is not``).
@@ -38,6 +39,7 @@ class Statement:
     inner: frozenset[str] = frozenset()
     iterates: frozenset[str] = frozenset()
     displays: bool = False
+    asks: frozenset[str] = frozenset()
     chains: frozenset[str] = frozenset()
     may_call: frozenset[str] = frozenset()
     identities: frozenset[tuple[str, str]] = frozenset()
@@ -202,6 +204,7 @@ def _statement(node: ast.stmt) -> Statement:
         frozenset(bound),
         frozenset(names),
         any(map(_makes_set, iterated)),
+        frozenset(name for one in iterated if (name := _asked(one)) is not None),
         frozenset(ast.unparse(part) for part in parts if isinstance(part, ast.Attribute) and _is_chain(part)),
         frozenset(calls) - {called for head in heads for called in _called_each_time(head)},
         frozenset(pair for part in parts for pair in _compared_by_identity(part)),
@@ -259,6 +262,14 @@ def _iterated(part: ast.AST) -> list[ast.expr]:
         case ast.Assign(targets=[ast.Tuple() | ast.List()], value=over):
             return [over]
     return []
+
+
+def _asked(over: ast.expr) -> str | None:
+    """The last name of the function or property that gives what is iterated over; None if none does."""
+    match over:
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)) | ast.Attribute(attr=name):
+            return name
+    return None
 
 
 def _makes_set(over: ast.expr) -> bool:

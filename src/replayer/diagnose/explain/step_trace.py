@@ -49,8 +49,8 @@ class Record:
         before: values seen for the first time before it ran.
         after: values that it changed.
         late: of those, values that were not read after each line, each with the record after which it was last read.
-        orders: of sets that the line may iterate over, by name in the source: digests of the members and of their order,
-            and the first members as text.
+        orders: of sets that the line may iterate over, by name in the source, and of one that a function returns, by
+            RETURN: digests of the members and of their order, and the first members as text.
         named: attributes of other objects that the line names, as written: those as traces name them.
         asked: of ``one is other`` in the line: whether they are one object before it runs, and whether they are equal.
     """

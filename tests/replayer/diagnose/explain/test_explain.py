@@ -149,6 +149,44 @@ FAULTS = [
         kind="order",
     ),
     Fault(
+        "a loop over the set of a method that ends early",
+        """
+        class Sim(Base):
+            def step(self, inputs):
+                tick = self.move()
+                left = 2
+                if tick == 25:
+                    for kind in self.kinds("elm"):  # HERE
+                        if not left:
+                            break
+                        self.state["x"][left] += ord(kind[0])
+                        left -= 1
+
+            def kinds(self, without):
+                return {"oak", "elm", "ash", "fir", "yew", "box", "bay"} - {without}
+        """,
+        "x",
+        seed="77",
+        kind="order",
+    ),
+    Fault(
+        "the first of the set of a property",
+        """
+        class Sim(Base):
+            def step(self, inputs):
+                if self.move() == 25:
+                    first = next(iter(self.kinds))  # HERE
+                    self.state["x"][0] += ord(first[0])
+
+            @property
+            def kinds(self):
+                return {"oak", "elm", "ash", "fir", "yew", "box", "bay"}
+        """,
+        "x",
+        seed="77",
+        kind="order",
+    ),
+    Fault(
         "off-by-one slice between two versions",
         """
         class Sim(Base):
