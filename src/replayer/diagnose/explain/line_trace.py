@@ -33,6 +33,7 @@ from replayer.diagnose.explain.values.compiled_globals import compiled_globals
 from replayer.diagnose.explain.values.named_attributes import (
     asked_identities,
     named_attributes,
+    set_made,
     value_of_word,
     watched_attributes,
 )
@@ -303,6 +304,8 @@ class LineTracer:
         statement = self._source(frame.f_code.co_filename).statement(frame.f_lineno)
         for word in statement.iterates if statement is not None else ():
             self._note_order(word, value_of_word(frame, word))
+        for made in statement.makes if statement is not None else ():
+            self._note_order(made, set_made(frame, made))
 
     def _note_order(self, word: str, value: Any) -> None:
         if type(value) in {set, frozenset} and 1 < len(value) <= self._members_left:

@@ -25,6 +25,7 @@ class Statement:
         inner: names that its comprehensions and generator expressions bind: the function around them does not see those.
         iterates: names that it iterates over, or hands to a function that may, or takes an element from.
         displays: True if it iterates over a set that it makes.
+        makes: of the sets that it makes so, those whose order follows from what names hold, as written.
         asks: the last names of the functions and properties whose results it iterates over, as in iterates.
         chains: attributes that it names, as written: ``creep.health``, ``self.market.prices``.
         may_call: of the functions, those that it need not call each time, such as one in a branch of a condition.
@@ -39,6 +40,7 @@ class Statement:
     inner: frozenset[str] = frozenset()
     iterates: frozenset[str] = frozenset()
     displays: bool = False
+    makes: frozenset[str] = frozenset()
     asks: frozenset[str] = frozenset()
     chains: frozenset[str] = frozenset()
     may_call: frozenset[str] = frozenset()
@@ -59,6 +61,7 @@ class Statement:
             writes=new(self.writes),
             inner=new(self.inner),
             iterates=new(self.iterates),
+            makes=frozenset() if names else self.makes,
             chains=new(self.chains),
         )
 
@@ -204,6 +207,7 @@ def _statement(node: ast.stmt) -> Statement:
         frozenset(bound),
         frozenset(names),
         any(map(_makes_set, iterated)),
+        frozenset(ast.unparse(one) for one in iterated if _is_made_of_names(one)),
         frozenset(name for one in iterated if (name := _asked(one)) is not None),
         frozenset(ast.unparse(part) for part in parts if isinstance(part, ast.Attribute) and _is_chain(part)),
         frozenset(calls) - {called for head in heads for called in _called_each_time(head)},
@@ -270,6 +274,16 @@ def _asked(over: ast.expr) -> str | None:
         case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)) | ast.Attribute(attr=name):
             return name
     return None
+
+
+def _is_made_of_names(over: ast.expr) -> bool:
+    """Return True for a | b and the like, and set(a), of names and of each other."""
+    match over:
+        case ast.BinOp(left=left, op=ast.BitOr() | ast.BitAnd() | ast.Sub() | ast.BitXor(), right=right):
+            return all(_is_chain(one) or _is_made_of_names(one) for one in (left, right))
+        case ast.Call(func=ast.Name(id="set" | "frozenset"), args=[of], keywords=[]):
+            return _is_chain(of) or _is_made_of_names(of)
+    return False
 
 
 def _makes_set(over: ast.expr) -> bool:

@@ -187,6 +187,22 @@ FAULTS = [
         kind="order",
     ),
     Fault(
+        "a loop over the difference of sets that ends early",
+        """
+        class Sim(Base):
+            def step(self, inputs):
+                tick = self.move()
+                kinds, busy = ["oak", "elm", "ash", "fir", "yew", "box", "bay"], {"elm", "box"}
+                if tick == 25:
+                    for kind in set(kinds) - busy:  # HERE
+                        self.state["x"][0] += ord(kind[0])
+                        break
+        """,
+        "x",
+        seed="77",
+        kind="order",
+    ),
+    Fault(
         "off-by-one slice between two versions",
         """
         class Sim(Base):

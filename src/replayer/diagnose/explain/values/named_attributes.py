@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import operator
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from types import FrameType
@@ -12,6 +14,15 @@ from replayer.diagnose.explain.source_lines import Statement
 from replayer.diagnose.explain.value_hash import attributes_of, is_data
 
 _PLAIN = (int, float, complex, str, bytes)
+_PLAIN_MEMBERS = frozenset({*_PLAIN, bool, type(None)})  # Their hashes and comparisons run no code of the user's.
+_SETS = frozenset({set, frozenset})
+_MADE_MAX = 1000  # Members of a set that is made again before each line that makes it.
+_OPERATIONS: dict[type, Callable[[Any, Any], Any]] = {
+    ast.BitOr: operator.or_,
+    ast.BitAnd: operator.and_,
+    ast.Sub: operator.sub,
+    ast.BitXor: operator.xor,
+}
 
 
 def named_attributes(
@@ -64,3 +75,37 @@ def asked_identities(frame: FrameType, statement: Statement | None) -> dict[str,
         are_equal = type(first) is type(second) and type(first) in _PLAIN and first == second
         found[f"{one} is {other}"] = first is second, bool(are_equal)
     return found
+
+
+def set_made(frame: FrameType, expression: str) -> Any:
+    """The set that an expression of sets makes, such as ``self.all - busy``, in its order; None if that is not known.
+
+    It is made of values that names hold, again: nothing of the user's runs, since the members are numbers and texts.
+    """
+    return _made(frame, _parsed(expression))
+
+
+@cache
+def _parsed(expression: str) -> ast.expr:
+    return ast.parse(expression, mode="eval").body
+
+
+def _made(frame: FrameType, part: ast.expr) -> Any:
+    match part:
+        case ast.Name() | ast.Attribute():
+            value = value_of_word(frame, ast.unparse(part))
+        case ast.BinOp(left=left, op=op, right=right):
+            one, other = _made(frame, left), _made(frame, right)
+            is_of_sets = type(one) in _SETS and type(other) in _SETS
+            value = _OPERATIONS[type(op)](one, other) if is_of_sets else None
+        case ast.Call(func=ast.Name(id="set" | "frozenset" as name), args=[of]) if not _is_hidden(frame, name):
+            members = _made(frame, of)
+            value = None if members is None else set(members) if name == "set" else frozenset(members)
+        case _:
+            return None
+    is_known = type(value) in {*_SETS, list, tuple} and len(value) <= _MADE_MAX
+    return value if is_known and all(type(one) in _PLAIN_MEMBERS for one in value) else None
+
+
+def _is_hidden(frame: FrameType, name: str) -> bool:
+    return name in frame.f_locals or name in frame.f_globals
