@@ -113,6 +113,137 @@ def test_an_edited_statement_of_a_class_is_tested(
     assert f"  tested: {tested}" in printed
 
 
+TALLY = """import enum
+from functools import lru_cache
+
+
+class Card(enum.IntEnum):
+    OAK = 1
+    ELM = 2
+
+
+class Even:
+    def worth(self):
+        return super().worth() // 2
+
+
+class Plus:
+    def worth(self):
+        return super().worth() + 5
+
+
+class Base:
+    def worth(self):
+        return 8
+
+
+class Both(Even, Plus, Base):
+    kept = 1
+
+
+def doubled(function):
+    def inner():
+        return 2 * function()
+    return inner
+
+
+def toll():
+    return 7
+
+
+ROAD = {"west": toll}
+"""
+TABLE = """
+from card_tally import ROAD, Both, Card
+
+
+class Table:
+    def __init__(self):
+        self.sum, self.day = 0, 0
+
+    def step(self, inputs):
+        self.day += 1
+        if self.day > 2:
+            self.sum += __USED__
+            self.name(Card(2))
+
+    def name(self, card):
+        if card == Card.OAK:
+            self.sum += 1
+__MORE__"""
+ASH = "        elif card == Card.ASH:\n            self.sum += 2\n"
+
+
+@pytest.mark.parametrize(
+    ("edit", "used", "more", "line", "tested"),
+    [
+        (
+            ("    OAK = 1", "    OAK = 1\n    ASH = 5"),
+            "sum(kind * place for place, kind in enumerate(Card))",
+            ASH,
+            "ASH = 5",
+            "with Table.name of A and without Card.ASH together, and with none of them alone, B gives the state of A",
+        ),
+        (
+            ("class Both(Even, Plus, Base):", "class Both(Plus, Even, Base):"),
+            "Both().worth()",
+            "",
+            "class Both(Even, Plus, Base):",
+            "with the bases of Both of A alone, B gives the state of A",
+        ),
+        (
+            ("def toll():", "@doubled\ndef toll():"),
+            "ROAD['west']()",
+            "",
+            "@doubled",
+            "with the decorators of toll of A alone, B gives the state of A",
+        ),
+        (
+            ("class Both(Even, Plus, Base):\n    kept = 1", "class Both(Plus, Even, Base): kept = 1"),
+            "Both().worth()",
+            "",
+            "class Both(Even, Plus, Base):",
+            "with the bases of Both of A alone, B gives the state of A",
+        ),
+    ],
+    ids=["a member that a function of B names", "the order of bases", "a decorator", "bases, in one line"],
+)
+def test_what_stands_before_a_body_is_tested(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    edit: tuple[str, str],
+    used: str,
+    more: str,
+    line: str,
+    tested: str,
+) -> None:
+    """No line of the step reads the bases of a class; and a function of B may need a member that A does not have."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # Both versions may have one time and size.
+    Path("now").mkdir()
+    for folder, made, further in ((Path(), TALLY, ""), (Path("now"), TALLY.replace(*edit, 1), more)):
+        (folder / "card_tally.py").write_text(made)
+        (folder / "card_table.py").write_text(TABLE.replace("__USED__", used).replace("__MORE__", further))
+    for name in ("card_tally", "card_table"):
+        sys.modules.pop(name, None)
+    table = recorder.record(importlib.import_module("card_table").Table(), "run.tape", step="step", trial_ms=0)
+    for _ in range(4):
+        table.step(None)
+    table.close()
+    Path("then").mkdir()
+    for name in ("card_tally.py", "card_table.py"):
+        Path(name).rename(Path("then") / name)
+        (Path("now") / name).rename(name)
+        sys.modules.pop(name.removesuffix(".py"))
+
+    assert run(replayer.commands.main.main, "explain run.tape --sim card_table:Table --code then") == 1
+    printed = capsys.readouterr().out
+    assert f"\n      {line}\n" in printed.partition("cause: ")[2].partition("tested:")[0]
+    assert f"  tested: {tested}" in printed
+
+
 def test_a_statement_of_one_version_alone_is_left_out_or_put_in(tmp_path: Path) -> None:
     """At its place, on as many lines as it has; a name that is given two values has no statement."""
     texts = (
@@ -125,8 +256,8 @@ def test_a_statement_of_one_version_alone_is_left_out_or_put_in(tmp_path: Path) 
         path.write_text(text)
         sources.append(SourceFile(str(path)))
     first, second = sources
-    own = statement_at(first, second, 4, is_first=True)
-    other = statement_at(second, first, 4, is_first=False)
+    own = statement_at("kinds", first, second, 4, is_first=True)
+    other = statement_at("kinds", second, first, 4, is_first=False)
 
     assert own is not None
     assert other is not None
@@ -134,4 +265,4 @@ def test_a_statement_of_one_version_alone_is_left_out_or_put_in(tmp_path: Path) 
     assert (mixed_source(second, first, [other]) or "").split() == texts[0].replace(
         "B = (\n        2,\n    )", "pass"
     ).split()
-    assert statement_at(first, second, 5, is_first=False) is None
+    assert statement_at("kinds", first, second, 5, is_first=False) is None

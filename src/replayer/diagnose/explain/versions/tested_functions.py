@@ -36,7 +36,7 @@ from replayer.diagnose.explain.versions.lost_first import with_lost_first
 from replayer.diagnose.explain.versions.step_with_functions import NOT_TAKEN, OUT_OF_TIME, TIME_S
 
 TESTED_MAX = 50  # Functions, with each of which the step runs.
-_TESTED = ("edited", "version", "line", "unseen", "branch", "alone", "outside")
+TESTED_KINDS = ("edited", "version", "line", "unseen", "branch", "alone", "outside")
 _ALIGNED = ("line", "unseen", "branch", "alone")  # Kinds that rest on which lines of two versions correspond.
 
 Run = Callable[[Sequence[Variant], Sequence[int | None]], list[VariantOutcome]]
@@ -53,7 +53,7 @@ def with_tested_functions(explained: Explanation, run: Run) -> Explanation:
 
 def _with_functions(explained: Explanation, run: Run) -> Explanation:
     pair, cause = explained.pair, explained.cause
-    if pair is None or (cause is not None and cause.kind not in _TESTED):
+    if pair is None or (cause is not None and cause.kind not in TESTED_KINDS):
         return explained
     steps = [outcome.step for outcome in pair if outcome.step is not None and outcome.step.is_traced]
     if len(steps) != len(pair) or pair[0].variant.code == pair[1].variant.code:

@@ -2,85 +2,157 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 
 import attrs
 
 from replayer.diagnose.explain.answer.explanation import Explanation
+from replayer.diagnose.explain.cause import Cause, SourceLocation
 from replayer.diagnose.explain.outside.deciding_variables import RUNS
 from replayer.diagnose.explain.source_lines import SourceFile
+from replayer.diagnose.explain.trace_step import NOT_REPEATABLE, STACK_DEPTH
 from replayer.diagnose.explain.values.given_values import GivenFunctions
-from replayer.diagnose.explain.variants import VariantOutcome
-from replayer.diagnose.explain.versions.mixed_source import EditedStatement, made_of, mixed_source, statement_at
-from replayer.diagnose.explain.versions.tested_functions import Run
+from replayer.diagnose.explain.variants import Variant, VariantOutcome
+from replayer.diagnose.explain.versions.mixed_source import (
+    EditedStatement,
+    edited_statements,
+    mixed_sources,
+    statement_at,
+    used_with,
+)
+from replayer.diagnose.explain.versions.tested_functions import TESTED_KINDS, Run
 
-_MADE_MAX = 3  # Statements that differ, too, and are made of the edited one.
+_USED_MAX = 6  # Statements and functions that differ, too, and go with the edited one.
+_ALONE_MAX = 12  # Statements that are tried of which no line leads to them.
+_AT_A_TIME = 2  # Each has a process of its own.
+_READS = ("edited", "version")  # Kinds of causes whose line reads what differed before the step.
 
 
 def with_tested_statement(explained: Explanation, run: Run) -> Explanation:
-    """The explanation with what that test showed, if no other one showed that the edited line makes the difference.
+    """The explanation with what that test showed, if no other one showed what makes the difference.
 
-    Alone, or with the statements that are made of it, none of which does it alone.
+    First the statement of the line that was found: alone, or with what differs and goes with it, none of which does it alone.
+    Then any other statement alone, such as that of a class whose bases were edited: no line of a step reads these.
     """
+    pair = explained.pair
+    if pair is None or not is_open_between_versions(explained):
+        return explained
+    files = _files(pair)
+    test = _Test(pair, run, files)
+    statement = _statement_of(explained.cause, files) if explained.is_unshown else None
+    if explained.cause is not None and statement is not None and (needed := test.needed(statement)):
+        cause = attrs.evolve(explained.cause, is_shown=True)
+        return attrs.evolve(explained, cause=cause, functions=_tested(needed))
+    others = edited_statements(test.changed)
+    found = test.first_alone([one for one in others if one != statement][:_ALONE_MAX])
+    if found is None:
+        return explained
+    return attrs.evolve(explained, cause=_cause_at(found, files, explained.cause), functions=_tested([found]))
+
+
+def is_open_between_versions(explained: Explanation) -> bool:
+    """Return True for two versions of the code of whose differences no test showed yet that one makes the difference."""
     pair, cause = explained.pair, explained.cause
-    if pair is None or cause is None or not explained.is_unshown or pair[0].variant.code == pair[1].variant.code:
-        return explained
-    test = _test_of(explained, pair, run)
-    if test is None:
-        return explained
-    statement = test.statement
-    needed = [statement] if test.is_right([statement]) else test.together()
-    if not needed:
-        return explained
-    names = tuple(one.name for one in needed)
-    removed = tuple(one.name for one in needed if one.first is None)
-    cause = attrs.evolve(cause, is_shown=True)
-    return attrs.evolve(explained, cause=cause, functions=GivenFunctions(names, removed))
+    if pair is None or pair[0].variant.code == pair[1].variant.code:
+        return False
+    if cause is not None and (cause.kind not in TESTED_KINDS or cause.is_shown):
+        return False
+    if {NOT_REPEATABLE, STACK_DEPTH} & set(explained.notes) or any(one.proved for one in explained.settings):
+        return False
+    is_shown = explained.functions is not None and explained.functions.names
+    return not is_shown and all(one.step is not None and one.step.is_traced for one in pair)
 
 
-def _test_of(explained: Explanation, pair: tuple[VariantOutcome, VariantOutcome], run: Run) -> _Test | None:
-    cause, steps = explained.cause, [one.step for one in pair]
-    if cause is None or steps[0] is None or steps[1] is None:
-        return None
-    files = steps[0].trace.modules, steps[1].trace.modules
+def gives_first(pair: tuple[VariantOutcome, VariantOutcome], variants: Iterable[Variant], run: Run) -> list[bool]:
+    """Of changes of B: whether each gives the state of A."""
+    chosen, result = list(variants), list[bool]()
+    for number in range(0, len(chosen), _AT_A_TIME):
+        outcomes = run(chosen[number : number + _AT_A_TIME], [pair[1].variant.start])
+        result += [one.result is not None and one.result == pair[0].result for one in outcomes]
+    return result if len(result) == len(chosen) else [False for _ in chosen]
+
+
+def _tested(needed: Sequence[EditedStatement]) -> GivenFunctions:
+    return GivenFunctions(tuple(one.shown for one in needed), tuple(one.shown for one in needed if one.first is None))
+
+
+def _files(pair: tuple[VariantOutcome, VariantOutcome]) -> Mapping[str, tuple[str, str]]:
+    """The files of the modules that both versions have."""
+    first, second = (one.step.trace.modules if one.step is not None else {} for one in pair)
+    return {name: (path, second[name]) for name, path in first.items() if name in second and second[name] != path}
+
+
+def _statement_of(cause: Cause | None, files: Mapping[str, tuple[str, str]]) -> EditedStatement | None:
     found = [
-        (name, is_first)
-        for is_first, own in ((True, files[0]), (False, files[1]))
-        for name, path in own.items()
-        if path == cause.place.path and name in files[0] and name in files[1]
+        (name, both.index(cause.place.path))
+        for name, both in files.items()
+        if cause is not None and cause.place.path in both
     ]
-    if len(found) != 1:
+    if cause is None or len(found) != 1:
         return None
-    [(module, is_first)] = found
-    sources = SourceFile(files[0][module]), SourceFile(files[1][module])
-    statement = statement_at(*sources, cause.place.line, is_first=is_first)
-    return None if statement is None else _Test(pair, run, module, sources, statement)
+    [(module, side)] = found
+    first, second = map(SourceFile, files[module])
+    return statement_at(module, first, second, cause.place.line, is_first=side == 0)
 
 
-@attrs.frozen(eq=False)
+def _cause_at(statement: EditedStatement, files: Mapping[str, tuple[str, str]], found: Cause | None) -> Cause:
+    """The cause at a statement. found: the line that was found before, which is where the step reads it if it reads a value."""
+    places = []
+    for side, path in enumerate(files[statement.module]):
+        line = statement.line(side)
+        if line is not None:
+            text = SourceFile(path).text(line) if statement.is_head else SourceFile(path).statement_text(line)
+            places.append(SourceLocation(path, line, "", text))
+    place, other = places if len(places) > 1 else (places[0], None)
+    read = None
+    if found is not None and found.outside and found.kind in _READS:
+        read = found.read_at or found.place
+    outside, way = (found.outside, found.way) if found is not None else ([], [])
+    return Cause("edited", place, other, None, (), None, outside if read else [], way, read_at=read, is_shown=True)
+
+
+@attrs.frozen(eq=False, slots=False)
 class _Test:
     pair: tuple[VariantOutcome, VariantOutcome]
     run: Run
-    module: str
-    sources: tuple[SourceFile, SourceFile]
-    statement: EditedStatement
+    files: Mapping[str, tuple[str, str]]
+
+    @cached_property
+    def changed(self) -> dict[str, tuple[SourceFile, SourceFile]]:
+        """The sources of the modules that differ."""
+        both = {name: (SourceFile(first), SourceFile(second)) for name, (first, second) in self.files.items()}
+        return {name: (first, second) for name, (first, second) in both.items() if first.lines != second.lines}
 
     def is_right(self, statements: Sequence[EditedStatement]) -> bool:
         """Return True if B gives the state of A with statements of A, in each of several processes."""
-        text = mixed_source(*self.sources, statements)
-        if text is None:
-            return False
-        second = self.pair[1].variant
-        label = "now, with a statement of A"
-        variant = attrs.evolve(second, label=label, sources=((self.module, text),), start=None)
-        return all(self._gives_first(self.run([variant], [second.start])) for _ in range(RUNS))
+        variant = self._variant(statements)
+        return variant is not None and all(gives_first(self.pair, [variant], self.run)[0] for _ in range(RUNS))
 
-    def together(self) -> list[EditedStatement]:
-        """The statement and those that are made of it, if B gives the state of A with all of them, and with none alone."""
-        made = made_of(*self.sources, self.statement)
-        if not made or len(made) > _MADE_MAX or not self.is_right([self.statement, *made]):
+    def needed(self, statement: EditedStatement) -> list[EditedStatement]:
+        """The statement, if it does it alone, or else with those that go with it, as few as do; none of these does it alone."""
+        if self.is_right([statement]):
+            return [statement]
+        others = used_with(self.changed, statement)
+        if not others or len(others) > _USED_MAX or not self.is_right([statement, *others]):
             return []
-        return [] if any(self.is_right([one]) for one in made) else [self.statement, *made]
+        for one in list(others):
+            rest = [other for other in others if other is not one]
+            if rest and self.is_right([statement, *rest]):
+                others = rest
+        return [] if any(self.is_right([one]) for one in others) else [*others, statement]
 
-    def _gives_first(self, outcomes: Sequence[VariantOutcome]) -> bool:
-        return len(outcomes) == 1 and outcomes[0].result is not None and outcomes[0].result == self.pair[0].result
+    def first_alone(self, statements: Sequence[EditedStatement]) -> EditedStatement | None:
+        """The first statement with which alone B gives the state of A."""
+        able = [(one, variant) for one in statements if (variant := self._variant([one])) is not None]
+        right = gives_first(self.pair, [variant for _, variant in able], self.run)
+        found = [one for (one, _), is_right in zip(able, right, strict=True) if is_right]
+        return next((one for one in found if self.is_right([one])), None)
+
+    def _variant(self, statements: Sequence[EditedStatement]) -> Variant | None:
+        sources = mixed_sources(self.changed, statements)
+        label = "now, with a statement of A"
+        second = self.pair[1].variant
+        return (
+            None if sources is None else attrs.evolve(second, label=label, sources=tuple(sources.items()), start=None)
+        )
