@@ -1,8 +1,8 @@
 """One process of ``replay bisect``: explain the first bad tick of the first bad commit, with the code of its parent as A.
 
 ``python -P -m replayer.commands.bisect_explanation JOB``, in the work tree of the bad commit. JOB is a JSON object: the tape,
-how it is shown, the simulation, the tick, and the work trees of the parent and of the bad commit. JSON objects are written
-to standard output, one a line: what begins, and last the explanation, or why there is none.
+how it is shown, the simulation, the tick, the work trees of the parent and of the bad commit, and the files that differ between
+them. JSON objects are written to standard output, one a line: what begins, and last the explanation, or why there is none.
 """
 
 from __future__ import annotations
@@ -55,6 +55,7 @@ def _explained(job: dict[str, Any], good: WorkTree, bad: WorkTree, answer: Binar
         on_stage=lambda stage: _say(answer, {"stage": stage}),
         seen=f"under {bad.commit}",
         trees=(good, bad),
+        changed=[(str(good.tree / name), str(bad.tree / name)) for name in job["changed"]],
     )
     # Files of this tree are shown by their paths in the repository from here on.
     os.chdir(bad.tree)

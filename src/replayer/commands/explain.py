@@ -40,7 +40,7 @@ from replayer.diagnose.explain.values.process_settings import DifferingSetting
 from replayer.diagnose.explain.variants import VariantOutcome
 from replayer.diagnose.investigation.investigate import investigate
 from replayer.report.before_step import NOT_KNOWN, before_step_lines, refuted_text
-from replayer.report.cause_text import after_it, at_this_line, cause_text, name_with_folder, where_from
+from replayer.report.cause_text import after_it, at_this_line, cause_text, name_with_folder, read_text, where_from
 from replayer.report.outside_lines import (
     between_lines,
     dependence_lines,
@@ -272,13 +272,9 @@ def _cause_lines(
         f"{'cause' if is_known else 'first difference'}: {text}",
         *_place_lines(cause.place, "A" if cause.other_place is not None else None),
     ]
-    if cause.other_place is not None:
-        lines += _place_lines(cause.other_place, "B")
+    lines += _place_lines(cause.other_place, "B") if cause.other_place is not None else []
     if cause.read_at is not None:
-        # The other version has no such value, or the value that is read is made by what was edited.
-        is_new = cause.kind == "function" or (cause.kind == "edited" and cause.other_place is None)
-        read = "the step reads what this changes first in" if is_new else "the step reads it first in"
-        lines += [f"  {read}", *_place_lines(cause.read_at, None)]
+        lines += [f"  {read_text(cause)}", *_place_lines(cause.read_at, None)]
     if cause.value is not None and not cause.is_of_branches:
         lines += _value_lines(cause.value, elements=_ELEMENTS_SHOWN, where=after_it(cause))
     for value in cause.orders:
@@ -301,7 +297,10 @@ def _order_lines(value: DifferingValue) -> list[str]:
 
 def _place_lines(place: SourceLocation, letter: str | None) -> list[str]:
     where = f" in {place.function}" if place.function else ""
-    return [f"  {shown_path(place.path)}:{place.line}{where}{f' ({letter})' if letter else ''}", f"      {place.text}"]
+    name = (
+        f"{shown_path(place.path)}:{place.line}" if place.line else shown_path(place.path)
+    )  # Some files have no lines.
+    return [f"  {name}{where}{f' ({letter})' if letter else ''}", *([f"      {place.text}"] if place.text else [])]
 
 
 def _value_lines(value: DifferingValue, *, elements: int, where: str = "", path: str = "") -> list[str]:

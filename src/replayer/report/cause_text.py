@@ -42,6 +42,8 @@ def cause_text(cause: Cause) -> str:
             return f"{cause.operation} gives different results from {inputs}"
         case "edited" | "function":
             return _version_text(cause)
+        case "file":
+            return _file_text(cause)
         case "load":
             is_told = cause.read_at is not None or cause.is_of_load
             return LOAD if is_told else f"{LOAD}; this line reads it"
@@ -102,6 +104,26 @@ def _version_text(cause: Cause) -> str:
     return f"only one version of the code has this {what}{' at this place' if what == 'line' else ''}"
 
 
+def _file_text(cause: Cause) -> str:
+    """Of a file that is no Python code, of two versions of the code, or of its line."""
+    both = cause.other_place is not None
+    begin = "the two versions of the code differ in this" if both else "only one version of the code has this"
+    if cause.place.line and cause.is_shown:
+        return f"{begin} line of a file that is not Python"
+    if cause.place.line:
+        return f"the two versions of the code differ in this file, which is not Python, in this line first{'' if both else ', which one has'}"
+    return f"{begin} file, which is not Python"
+
+
+def read_text(cause: Cause) -> str:
+    """What is said of the line of the step that reads what the line of a cause gives, where that is another one."""
+    if cause.kind == "file":
+        return "the step first reads something that differs in"
+    # The other version has no such value, or the value that is read is made by what was edited.
+    is_new = cause.kind == "function" or (cause.kind == "edited" and cause.other_place is None)
+    return "the step reads what this changes first in" if is_new else "the step reads it first in"
+
+
 def at_this_line(cause: Cause) -> str:
     """What is known of a line whose cause lies outside of it: of some, what they read was not all seen."""
     return (
@@ -123,5 +145,5 @@ def where_from(cause: Cause) -> str:
     """Where a value comes from that the line reads and that differed before the step."""
     if cause.kind == "load":
         return "after load(): "
-    is_before = cause.loaded_at is not None or cause.kind in ("inexact", "version", "edited", "function")
+    is_before = cause.loaded_at is not None or cause.kind in ("inexact", "version", "edited", "function", "file")
     return "before the step: " if is_before else "outside the state: "

@@ -66,7 +66,8 @@ def _explain(runner: CommitRunner, bisection: Bisection, program: str, on_stage:
             runner.of_tree(one, stack.enter_context(runner.repository.work_tree(one, runner.folder)).resolve())
             for one in (good, bad.commit)
         ]
-        facts = _run(runner, program, bad.first_bad, trees, on_stage)
+        changed = runner.repository.files_between(good, bad.commit)
+        facts = _run(runner, program, bad.first_bad, trees, changed, on_stage)
     if "why_not" in facts:
         return CommitExplanation(good, why_not=facts["why_not"])
     return CommitExplanation(good, tuple(facts["lines"]), facts["facts"])
@@ -85,13 +86,16 @@ def _good_parent(runner: CommitRunner, bisection: Bisection, bad: Commit, on_sta
     return None
 
 
-def _run(runner: CommitRunner, program: str, tick: int, trees: list[WorkTree], on_stage: OnStage) -> dict[str, Any]:
+def _run(
+    runner: CommitRunner, program: str, tick: int, trees: list[WorkTree], changed: list[str], on_stage: OnStage
+) -> dict[str, Any]:
     job = {
         "tape": str(runner.tape.absolute()),
         "shown": str(runner.tape),
         "sim": runner.sim,
         "tick": tick,
         "trees": [tree.to_plain() for tree in trees],
+        "changed": changed,
     }
     errors = runner.folder / "stderr"
     with errors.open("wb") as stderr:

@@ -143,6 +143,11 @@ class Repository:
         )
         return [name for name in shown.split("\0") if name]
 
+    def files_between(self, first: Commit, second: Commit) -> list[str]:
+        """The files that differ between two commits."""
+        shown = self._run("diff", "--name-only", "--no-renames", "--no-ext-diff", "-z", first.id, second.id)
+        return [name for name in shown.split("\0") if name]
+
     def has_uncommitted_changes(self) -> bool:
         """Return True if tracked files differ from the commit that is checked out."""
         return bool(self._run("status", "--porcelain", "--untracked-files=no").strip())

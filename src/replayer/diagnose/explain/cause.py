@@ -33,7 +33,7 @@ class SourceLocation:
     @property
     def name(self) -> str:
         """For example flock.py:14."""
-        return f"{Path(self.path).name}:{self.line}"
+        return f"{Path(self.path).name}:{self.line}" if self.line else Path(self.path).name
 
 
 @attrs.frozen
@@ -85,6 +85,8 @@ class Cause:
             "joined" (load() made one object of two there; where they are two again, the step gives the same state),
             "shared" (names shared an object or memory before the step in one of the two alone; as in A, B gives the state of A),
             "is" (it asks whether two equal values are one object, and they are in one of the two alone),
+            "file" (the versions of the code have another text in this line of a file that is no Python code, and with that of A, B gives
+            the state of A; if it is not is_shown, with the whole file of A, which differs there first; line 0 without lines),
             "function" (the versions of the code differ in this function, and with that of A, B gives the state of A),
             "line" (it gave different values, and of those that it reads none was seen to differ) or "unseen" (as "line",
             but what it reads was not all seen, or it calls nothing that could give other values: the cause is before it; or

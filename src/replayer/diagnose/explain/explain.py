@@ -23,6 +23,8 @@ from replayer.diagnose.explain.answer.explanation import Explanation
 from replayer.diagnose.explain.answer.known_differences import with_known_differences
 from replayer.diagnose.explain.answer.split_objects import with_joined
 from replayer.diagnose.explain.before_step.changed_before import with_changed_before
+from replayer.diagnose.explain.data_files.differing_files import Files
+from replayer.diagnose.explain.data_files.tested_files import with_tested_files
 from replayer.diagnose.explain.explained_pair import explained_pair, with_memory_tested
 from replayer.diagnose.explain.given.given_cause import with_given
 from replayer.diagnose.explain.outside.deciding_variables import with_deciding_variables
@@ -76,6 +78,7 @@ def explain_tape(
     last_variants: Callable[[], Sequence[Variant]] = tuple,
     seen: str | None = None,
     trees: Trees | None = None,
+    changed: Sequence[Files] | None = None,
 ) -> Explanation:
     """Explain a tick of a tape: the given one, or that of a finding; by default, search the first divergent tick.
 
@@ -85,7 +88,7 @@ def explain_tape(
     called with the tick, once it is known, and with the variants that begin to run, in a few words. last_variants:
     called if all variants give the same state, but not the recorded one; a variant of its result counts if it gives
     the recorded state. seen: where replay verify told that the given tick differs; None if that is not known. trees: in
-    place of environment and code, two commits, the second of which this process runs.
+    place of environment and code, two commits, the second of which this process runs; changed: the files that differ between them.
 
     Raises VariantFailedError if a variant cannot be run, MissingTickError if the tick or the one before is not on the
     tape, ValueError if the finding is not of this tape and tick, UnfitSimulationError and UnknownWorldError as
@@ -95,7 +98,7 @@ def explain_tape(
         now, others, notes = first_variants(tape, environment or {}, code, trees)
         runner.warm_up([now, *others])
         case = _Case(tape, factory, runner, now, others, notes, asked=bool(environment or code or trees))
-        case = attrs.evolve(case, last_variants=last_variants, on_stage=on_stage, seen=seen)
+        case = attrs.evolve(case, last_variants=last_variants, on_stage=on_stage, seen=seen, changed=changed)
         tick = tick + tape.last_tick + 1 if tick is not None and tick < 0 else tick
         if finding is not None:
             ensure_finding_of(finding, tape, tick)
@@ -174,6 +177,7 @@ class _Case:
     last_variants: Callable[[], Sequence[Variant]] = tuple
     on_stage: OnStage = lambda _: None
     seen: str | None = None
+    changed: Sequence[Files] | None = None
 
     def explain(
         self, tick: int, finding: Finding | None = None, problems: Sequence[str] = (), *, is_found: bool = False
@@ -245,6 +249,7 @@ class _Case:
         explained = with_memory_tested(explained, self.now, run)
         explained = attrs.evolve(explained, settings=settings_tested(pair, run), seen=self.seen)
         explained = with_tested_statement(with_tested_functions(with_joined(explained, run), run), run)
+        explained = with_tested_files(explained, run, self.changed)
         explained = with_given(explained, before, self.runner.give)
         explained = attrs.evolve(explained, differs_by=kinds.differs_by(explained, pair))
         if explained.replaced is None and explained.differs_by is None:

@@ -30,6 +30,7 @@ from recorder.processes.interpreter import begin_as_python, module_program
 from replayer.desync.location import PhaseStep, watched_advance
 from replayer.desync.stand_ins import use_stand_ins
 from replayer.diagnose.explain.before_step.change_search import changed_before
+from replayer.diagnose.explain.data_files.exchanged_files import exchange_files
 from replayer.diagnose.explain.given.give import give_from_the_other
 from replayer.diagnose.explain.outside.first_seeds import first_seeds
 from replayer.diagnose.explain.outside.import_reads import noting_variables
@@ -90,6 +91,7 @@ def main() -> None:
         else:
             _use_code(job["code"])
         load_mixed(job["sources"])
+        exchange_files([(path, other) for path, other in job["files"]])
         if not is_apart:
             load()
             if job["what"] == "trace" and (threads.hazard() or fork_hazard()) is not None:

@@ -84,6 +84,7 @@ class Variant:
         taken: groups of functions of another version of the code: the step runs as it is, and with each group alone. See
             versions/step_with_functions.py.
         sources: modules that are loaded from another source, by name; see versions/mixed_source.py.
+        files: pairs of files, in whole paths: the code finds the second one in place of the first.
         separated: pairs of names that lead to one object, and shall lead to two; see answer/split_objects.py.
         joined: pairs of names that lead to two objects, and shall lead to one; see answer/split_objects.py.
     """
@@ -96,6 +97,7 @@ class Variant:
     replaced: Replaced | None = None
     taken: tuple[tuple[tuple[str, str, str], ...], ...] = ()
     sources: tuple[tuple[str, str], ...] = ()
+    files: tuple[tuple[str, str], ...] = ()
     joined: tuple[tuple[str, str], ...] = ()
     separated: tuple[tuple[str, str], ...] = ()
     is_recorded: bool = False
@@ -295,7 +297,7 @@ class VariantRunner:
         job["settings"], job["joined"] = dict(variant.settings), [list(pair) for pair in variant.joined]
         job["separated"] = [list(pair) for pair in variant.separated]
         job["taken"] = [[list(one) for one in group] for group in variant.taken]
-        job["sources"] = dict(variant.sources)
+        job["sources"], job["files"] = dict(variant.sources), [list(pair) for pair in variant.files]
         if variant.replaced is not None:
             folder = tempfile.mkdtemp(dir=self._folder.name)
             one = variant.replaced

@@ -111,16 +111,18 @@ def test_values_and_line_are_named_as_in_the_repository(
 
 
 @pytest.mark.seldom(0.4)
-def test_a_file_that_the_commit_changed_differs_where_it_is_read(
+def test_a_file_that_the_commit_changed_is_exchanged(
     capsys: pytest.CaptureFixture[str], history: History, market: str
 ) -> None:
-    """No line of code differs, and each version reads its own file. No cause is claimed."""
-    bad = history.commit("A fee", **{"src__list.txt": "5"})
+    """No line of code differs, and each version reads its own file: of the commit's files, this one decides."""
+    bad = history.commit("A fee", **{"src__list.txt": "5", "src__notes.txt": "cheap"})
     assert run(replayer.commands.main.main, f"bisect ../run.tape --good {market} --sim market:Market --json") == 1
     facts = json.loads(capsys.readouterr().out)
     assert (facts["compared_with"], facts["first_bad_commits"][0]["commit"]) == (market, bad)
     cause = facts["explanation"]["cause"]
-    assert (cause["kind"], cause["file"], cause["line"]) == ("unseen", "src/prices.py", 10)
+    assert (cause["kind"], cause["file"], cause["line"], cause["text"]) == ("file", "src/list.txt", 1, "0")
+    assert (cause["other"]["file"], cause["other"]["text"]) == ("src/list.txt", "5")
+    assert facts["explanation"]["functions"]["names"] == ["src/list.txt"]
     assert "replay-bisect-" not in json.dumps(facts)
 
 

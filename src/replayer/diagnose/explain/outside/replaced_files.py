@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self
 
-_ONE_PATH = ("open", "stat", "lstat", "access", "remove", "unlink", "utime", "truncate", "chmod")
+ONE_PATH = ("open", "stat", "lstat", "access", "remove", "unlink", "utime", "truncate", "chmod")
 _TWO_PATHS = ("rename", "replace", "link", "symlink")
 _BASIC = 10  # The fields that a result of os.stat has in the form of a tuple.
 
@@ -59,13 +59,13 @@ def replace_files(
         return True
 
     substitutes: dict[int, tuple[Any, Any]] = {
-        id(builtins.open): (builtins.open, _with_paths(builtins.open, elsewhere, 1))
+        id(builtins.open): (builtins.open, with_paths(builtins.open, elsewhere, 1))
     }
-    for names, count in ((_ONE_PATH, 1), (_TWO_PATHS, 2)):
+    for names, count in ((ONE_PATH, 1), (_TWO_PATHS, 2)):
         for name in names:
             original = getattr(os, name, None)
             if original is not None:
-                substitutes[id(original)] = original, _with_paths(original, elsewhere, count)
+                substitutes[id(original)] = original, with_paths(original, elsewhere, count)
     substitutes[id(os.listdir)] = os.listdir, _listing(os.listdir, is_listed)
     substitutes[id(os.scandir)] = os.scandir, _scanning(os.scandir, is_listed)
     for name in ("stat", "lstat"):
@@ -87,7 +87,9 @@ def _full(path: Any) -> str | None:
     return os.path.abspath(os.fsdecode(path))  # noqa: PTH100 - a Path would ask the replaced functions for links
 
 
-def _with_paths(original: Any, elsewhere: Callable[[Any], Any], count: int) -> Any:
+def with_paths(original: Any, elsewhere: Callable[[Any], Any], count: int) -> Any:
+    """A function that is given other paths in place of its first ones."""
+
     def substitute(*arguments: Any, **named: Any) -> Any:
         changed = [elsewhere(argument) for argument in arguments[:count]]
         try:

@@ -26,7 +26,6 @@ from replayer.diagnose.explain.versions.tested_functions import TESTED_KINDS, Ru
 _USED_MAX = 6  # Statements and functions that differ, too, and go with the edited one.
 _ALONE_MAX = 12  # Statements that are tried of which no line leads to them.
 _AT_A_TIME = 2  # Each has a process of its own.
-_READS = ("edited", "version")  # Kinds of causes whose line reads what differed before the step.
 
 
 def with_tested_statement(explained: Explanation, run: Run) -> Explanation:
@@ -38,7 +37,7 @@ def with_tested_statement(explained: Explanation, run: Run) -> Explanation:
     pair = explained.pair
     if pair is None or not is_open_between_versions(explained):
         return explained
-    files = _files(pair)
+    files = files_of(pair)
     test = _Test(pair, run, files)
     statement = _statement_of(explained.cause, files) if explained.is_unshown else None
     if explained.cause is not None and statement is not None and (needed := test.needed(statement)):
@@ -77,7 +76,7 @@ def _tested(needed: Sequence[EditedStatement]) -> GivenFunctions:
     return GivenFunctions(tuple(one.shown for one in needed), tuple(one.shown for one in needed if one.first is None))
 
 
-def _files(pair: tuple[VariantOutcome, VariantOutcome]) -> Mapping[str, tuple[str, str]]:
+def files_of(pair: tuple[VariantOutcome, VariantOutcome]) -> Mapping[str, tuple[str, str]]:
     """The files of the modules that both versions have."""
     first, second = (one.step.trace.modules if one.step is not None else {} for one in pair)
     return {name: (path, second[name]) for name, path in first.items() if name in second and second[name] != path}
@@ -97,7 +96,7 @@ def _statement_of(cause: Cause | None, files: Mapping[str, tuple[str, str]]) -> 
 
 
 def _cause_at(statement: EditedStatement, files: Mapping[str, tuple[str, str]], found: Cause | None) -> Cause:
-    """The cause at a statement. found: the line that was found before, which is where the step reads it if it reads a value."""
+    """The cause at a statement. found: the line that was found before: whether it reads what the statement changes is not known."""
     places = []
     for side, path in enumerate(files[statement.module]):
         line = statement.line(side)
@@ -105,11 +104,8 @@ def _cause_at(statement: EditedStatement, files: Mapping[str, tuple[str, str]], 
             text = SourceFile(path).text(line) if statement.is_head else SourceFile(path).statement_text(line)
             places.append(SourceLocation(path, line, "", text))
     place, other = places if len(places) > 1 else (places[0], None)
-    read = None
-    if found is not None and found.outside and found.kind in _READS:
-        read = found.read_at or found.place
-    outside, way = (found.outside, found.way) if found is not None else ([], [])
-    return Cause("edited", place, other, None, (), None, outside if read else [], way, read_at=read, is_shown=True)
+    way = found.way if found is not None else []
+    return Cause("edited", place, other, None, (), None, [], way, is_shown=True)
 
 
 @attrs.frozen(eq=False, slots=False)
