@@ -54,7 +54,7 @@ from replayer.diagnose.explain.variants import (
     traced_present,
 )
 from replayer.diagnose.explain.versions.tested_functions import with_tested_functions
-from replayer.diagnose.explain.versions.tested_statement import with_tested_statement
+from replayer.diagnose.explain.versions.tested_statement import with_edit_behind, with_tested_statement
 from replayer.tape.noted_outside import noted_outside
 from replayer.tape.tape import Tape
 from replayer.timeline.verify import VerificationReport, verify_tape
@@ -255,7 +255,7 @@ class _Case:
         if explained.replaced is None and explained.differs_by is None:
             recorded = self.tape.meta.get("environment") or {}
             explained = with_deciding_variables(explained, recorded, run)
-        return attrs.evolve(explained, depends_on=kinds.depends_on(explained))
+        return with_edit_behind(attrs.evolve(explained, depends_on=kinds.depends_on(explained)), run)
 
     def further(self, explanation: Explanation, before: Snapshot | None) -> Explanation:
         """Try what makes a difference in some processes alone: what fresh memory holds, and, after a desync, more hash seeds.

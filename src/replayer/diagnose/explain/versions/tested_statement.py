@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 
 import attrs
 
@@ -48,6 +49,43 @@ def with_tested_statement(explained: Explanation, run: Run) -> Explanation:
     if found is None:
         return explained
     return attrs.evolve(explained, cause=_cause_at(found, files, explained.cause), functions=_tested([found]))
+
+
+def with_edit_behind(explained: Explanation, run: Run) -> Explanation:
+    """The explanation of two instances of the present code, with the edit that makes the difference between them.
+
+    Such as a decorator that keeps results: from the state before the step, both versions give one state, and an instance of the
+    present code that ran up to there gives another one. With the edited statement as the other version has it, it must not.
+    """
+    pair = explained.pair
+    asked = [one for one in explained.ran if one.variant.code is not None and explained.is_recorded(one)]
+    is_known = explained.differs_by or explained.variables or explained.depends_on
+    if pair is None or not asked or is_known or {one.variant.code for one in pair} != {None}:
+        return explained
+    if pair[1].variant.start is None:
+        return explained
+    step, is_recorded = pair[1].step, explained.is_recorded(pair[0])
+    if step is None or not is_recorded or not gives_first(pair, [asked[0].variant], run)[0]:
+        return explained
+    files = _in_folder(asked[0].variant.code or "", step.trace.modules)
+    test = _Test(pair, run, files)
+    found = test.first_alone(edited_statements(test.changed)[:_ALONE_MAX])
+    if found is None or test.is_right([]):
+        return explained
+    # A is the other version from here on: what was put into B of an instance of the present one is not of that.
+    cause, compared = _cause_at(found, files, None), (asked[0], pair[1])
+    return attrs.evolve(explained, pair=compared, cause=cause, given=None, set_by_load=[], functions=_tested([found]))
+
+
+def _in_folder(folder: str, modules: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    """The files of modules in the folder of the other version, with those of this one."""
+    found = {}
+    for name, path in modules.items():
+        inner = Path(folder, *name.split("."))
+        other = inner / "__init__.py" if Path(path).name == "__init__.py" else inner.with_name(f"{inner.name}.py")
+        if other.is_file():
+            found[name] = (str(other), path)
+    return found
 
 
 def is_open_between_versions(explained: Explanation) -> bool:
