@@ -78,6 +78,8 @@ def difference_of(ours: Any, theirs: Any) -> tuple[str | None, str]:
             return "weak references", f"{_entries(counts[0])} in the live run, {_entries(counts[1])} for the copy"
         if kind == "dict" and len(ours) == len(theirs) == 3 and _has_same_keys(ours, theirs):
             return None, _first_entry(ours, theirs) or _contrast(ours, theirs)
+        if kind == "dict" and (keys := _other_keys(ours, theirs)) is not None:
+            return None, keys
     return None, _contrast(ours, theirs)
 
 
@@ -136,6 +138,18 @@ def differing_values(ours: Any, theirs: Any) -> int:
 
 def _has_same_keys(ours: Any, theirs: Any) -> bool:
     return sorted(map(repr, ours[1])) == sorted(map(repr, theirs[1]))
+
+
+def _other_keys(ours: Any, theirs: Any) -> str | None:
+    """The first keys that one of two dicts of equal size has alone; None if these are shown alike."""
+    one, other = ([(repr(key), _item_text(key)) for key in _items(leaf)] for leaf in (ours, theirs))
+    left, right = (
+        [text for key, text in these if key not in dict(those)] for these, those in ((one, other), (other, one))
+    )
+    if len(one) != len(other) or not left or not right or left[0] == right[0]:
+        return None
+    further = f"; {len(left)} of {len(one)} keys are others" if len(left) > 1 else ""
+    return f"key {left[0]} in the live run only, key {right[0]} for the copy only{further}"
 
 
 def _keyed_entries(ours: Any, theirs: Any) -> list[tuple[Any, Any, Any]]:

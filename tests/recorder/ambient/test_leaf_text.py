@@ -33,6 +33,11 @@ def leaf(array: np.ndarray[Any, Any]) -> tuple[Any, ...]:
         (("dict", ("a", "b"), (1, 2)), ("dict", ("a", "b"), (1, 3)), "['b'] 2 in the live run, 3 for the copy"),
         (("dict", ("U", "U"), (6, 6)), ("dict", ("U", "U"), (8, 6)), "['U'] 6 in the live run, 8 for the copy"),
         (
+            ("dict", (3, "b", 4), (6, 7, 0)),
+            ("dict", ("3", "b", "4"), (6, 7, 0)),
+            "key 3 in the live run only, key '3' for the copy only; 2 of 3 keys are others",
+        ),
+        (
             ("dict", ("U", "U", 1), (6, 7, 0)),
             ("dict", (1, "U", "U"), (0, 7, 6)),
             "3 entries in the live run, as many, which are not the same, for the copy",

@@ -61,7 +61,7 @@ def cause_at(kind: str, place: SourceLocation | None, cause: Cause) -> Cause:
 def line_that_split(names: Sequence[Names], loaded: Sequence[LoadedValue]) -> SourceLocation | None:
     """The last line of load() that made the object of one of the two names, or, if that is not known, that set the name."""
     lines = {value.path: value.line for value in loaded if not value.text}  # Equal values show no change.
-    lines |= {value.path: value.made_at or value.line for value in loaded if value.text}
+    lines |= {value.path: value.made_at or value.held_at or value.line for value in loaded if value.text}
     for pair in names:
         found = [lines[path] for name in pair if (path := f".{name.partition('.')[2]}") in lines]
         own = [line for line in found if line.function.endswith("load")]

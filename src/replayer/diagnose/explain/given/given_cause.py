@@ -79,8 +79,17 @@ def _tested(explained: Explanation, before: Snapshot, test: Test) -> Explanation
         alignment = Alignment(steps[0].trace, steps[-1].trace)
         place = _line_reading(alignment, given.proved, cause if is_other else None)
         if place is not None:
-            return attrs.evolve(explained, cause=_caused_by(place, cause))
-    return explained
+            explained = attrs.evolve(explained, cause=_caused_by(place, cause))
+    return _with_load(explained, loaded)
+
+
+def _with_load(explained: Explanation, loaded: Sequence[LoadedValue]) -> Explanation:
+    """The explanation; of a line that reads hidden state, with the line of load(), if that set all that was proved."""
+    cause, proved = explained.cause, explained.given.proved if explained.given is not None else ()
+    if cause is None or cause.kind != "outside" or cause.loaded_at is not None or not proved:
+        return explained
+    lines = [lines_that_set(_names_in_instance([one]), loaded) for one in proved]
+    return attrs.evolve(explained, cause=attrs.evolve(cause, loaded_at=lines[0][0])) if all(lines) else explained
 
 
 def _loaded(explained: Explanation) -> Sequence[LoadedValue]:

@@ -46,7 +46,8 @@ class LoadedValue:
         path: from the simulation: ".guns[0].target".
         text: the value after load(), as parts_of shows it.
         line: the line of load(), or of what it calls, that set it last.
-        made_at: of an object, the line of load() after which a variable of load() led to it first; None if none did.
+        made_at: of an object, the line of load() after which a variable of load() led to it first; None if none did, or if it was
+            made there as a part of something larger that the simulation does not get, such as all values of a JSON text.
         held_at: of a part of an object that this line put there with all its parts: the line of load() that set the part, while a
             variable of load(), or of __setstate__(), led to the object; None if that is not known.
     """
@@ -131,6 +132,7 @@ class _LoadWatch:
             int, dict[str, tuple[Any, tuple[str, int, str]]]
         ] = {}  # Their parts, with the lines that set them.
         self._held_at: dict[str, tuple[str, int, str]] = {}
+        self._within: dict[int, int] = {}  # Of what was made as a part of a larger object, that one.
 
     def line(self, frame: FrameType) -> None:
         if _is_of_a_statement(frame):
@@ -189,6 +191,8 @@ class _LoadWatch:
             if value is self._inner or self._running is None:
                 continue
             for one in objects_of(value, _LEAVES).values():
+                if id(one) not in self._made and one is not value:
+                    self._within[id(one)] = id(value)
                 self._made.setdefault(id(one), (one, self._running))
                 before = self._held.get(id(one), {})
                 self._held[id(one)] = {
@@ -199,14 +203,29 @@ class _LoadWatch:
     def plain(self) -> list[Any]:
         """The values that are there after load(), as LoadedValue.to_plain."""
         objects = objects_of(self._inner, _LEAVES)
+        kept = set(map(id, objects.values()))
         found = []
         for path, place in self._set.items():
             if path in self._parts:
-                made = self._made.get(id(objects.get(path)))
-                made_at = None if made is None else self._located(made[1])
-                held_at = self._located(self._held_at[path]) if path in self._held_at else None
-                found.append(LoadedValue(path, self._parts[path], self._located(place), made_at, held_at).to_plain())
+                made, held_at = self._made_of(objects.get(path), kept), self._held_at.get(path)
+                if held_at is not None and held_at == self._parsed_at(objects.get(_LAST_STEP.sub("", path)), kept):
+                    held_at = None
+                lines = (None if one is None else self._located(one) for one in (made, held_at))
+                found.append(LoadedValue(path, self._parts[path], self._located(place), *lines).to_plain())
         return found
+
+    def _made_of(self, one: Any, kept: set[int]) -> tuple[str, int, str] | None:
+        """The line that made an object; None if it made that as a part of what was read, such as the values of a JSON text."""
+        made = self._made.get(id(one))
+        return None if made is None or self._parsed_at(one, kept) is not None else made[1]
+
+    def _parsed_at(self, one: Any, kept: set[int]) -> tuple[str, int, str] | None:
+        """The line that made an object as a part of a larger one that the simulation does not get; None for another object.
+
+        kept: the ids of the objects of the simulation.
+        """
+        outer = self._within.get(id(one))
+        return None if outer is None or outer in kept else self._made[id(one)][1]
 
     def _located(self, place: tuple[str, int, str]) -> SourceLocation:
         file, number, function = place

@@ -348,8 +348,11 @@ def differing_settings(first: Settings, second: Settings) -> list[DifferingSetti
     for name in ORDERS:
         match pairs.get(name):
             case (dict() as one, dict() as other):
-                pairs[name] = (
-                    {key: one[key] for key in one if key in other},
-                    {key: other[key] for key in one if key in other},
-                )
+                both = [key for key in one if key in other and _has_same_members(one[key], other[key])]
+                pairs[name] = {key: one[key] for key in both}, {key: other[key] for key in both}
     return [DifferingSetting(name, *pair) for name, pair in pairs.items() if pair[0] != pair[1]]
+
+
+def _has_same_members(one: Any, other: Any) -> bool:
+    """Return False for the keys of two dicts that are not the same ones: the order is not what differs."""
+    return not isinstance(one, list) or sorted(map(repr, one)) == sorted(map(repr, other))
