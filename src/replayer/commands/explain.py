@@ -17,7 +17,7 @@ from recorder.console.output import print_json
 from recorder.exit_codes import DIFFERS, SAME, UsageError
 from recorder.location.tape_location import Location
 from recorder.storage.os_errors import reading
-from recorder.text import counted, shown_path, whole_path
+from recorder.text import counted, whole_path
 from replayer.commands.arguments import choose, factory_of, ready_tape
 from replayer.commands.explain_facts import cause_facts, explanation_facts
 from replayer.commands.explain_nothing import nothing_to_explain_lines
@@ -40,7 +40,18 @@ from replayer.diagnose.explain.values.process_settings import DifferingSetting
 from replayer.diagnose.explain.variants import VariantOutcome
 from replayer.diagnose.investigation.investigate import investigate
 from replayer.report.before_step import NOT_KNOWN, before_step_lines, refuted_text
-from replayer.report.cause_text import after_it, at_this_line, cause_text, name_with_folder, read_text, where_from
+from replayer.report.cause_text import (
+    after_it,
+    at_this_line,
+    cause_text,
+    loaded_lines,
+    name_with_folder,
+    order_lines,
+    place_lines,
+    read_text,
+    undone_lines,
+    where_from,
+)
 from replayer.report.outside_lines import (
     between_lines,
     dependence_lines,
@@ -270,37 +281,23 @@ def _cause_lines(
         text += f"; {refuted}" if NOT_KNOWN in text else f"; {NOT_KNOWN}: {refuted}"
     lines = [
         f"{'cause' if is_known else 'first difference'}: {text}",
-        *_place_lines(cause.place, "A" if cause.other_place is not None else None),
+        *place_lines(cause.place, "A" if cause.other_place is not None else None),
     ]
-    lines += _place_lines(cause.other_place, "B") if cause.other_place is not None else []
+    lines += place_lines(cause.other_place, "B") if cause.other_place is not None else []
+    lines += undone_lines(cause) if cause.loaded_at is None else []
     if cause.read_at is not None:
-        lines += [f"  {read_text(cause)}", *_place_lines(cause.read_at, None)]
+        lines += [f"  {read_text(cause)}", *place_lines(cause.read_at)]
     if cause.value is not None and not cause.is_of_branches:
         lines += _value_lines(cause.value, elements=_ELEMENTS_SHOWN, where=after_it(cause))
     for value in cause.orders:
-        lines += _order_lines(value)
+        lines += order_lines(value)
     for value in cause.outside:
         lines += _value_lines(value, elements=1, where=where_from(cause), path=value.path)
-    if cause.loaded_at is not None:
-        lines += ["  B has it from load():", *_place_lines(cause.loaded_at, None)]
+    lines += loaded_lines(cause)
     if len(cause.way) > 1:
         lines.append("  path into the state:")
         lines += [f"    {names(place):<20} {changed:<20} {place.text}".rstrip() for place, changed in cause.way]
     return lines
-
-
-def _order_lines(value: DifferingValue) -> list[str]:
-    if value.first == value.second:
-        return [f"  order of {value.name}: differs; the members that are shown look alike: {value.first}"]
-    return [f"  order of {value.name}:", f"      A  {value.first}", f"      B  {value.second}"]
-
-
-def _place_lines(place: SourceLocation, letter: str | None) -> list[str]:
-    where = f" in {place.function}" if place.function else ""
-    name = (
-        f"{shown_path(place.path)}:{place.line}" if place.line else shown_path(place.path)
-    )  # Some files have no lines.
-    return [f"  {name}{where}{f' ({letter})' if letter else ''}", *([f"      {place.text}"] if place.text else [])]
 
 
 def _value_lines(value: DifferingValue, *, elements: int, where: str = "", path: str = "") -> list[str]:

@@ -10,7 +10,7 @@ from recorder.location.tape_location import Location
 from replayer.desync.object_diff import NAMED_MAX, compare_objects, named_fields, shown_fields
 from replayer.desync.ulps import DifferingElements
 from replayer.diagnose.explain.answer.explanation import Explanation
-from replayer.diagnose.explain.cause import Cause, DifferingValue, SourceLocation
+from replayer.diagnose.explain.cause import Cause, DifferingValue, SourceLocation, Undone
 from replayer.diagnose.explain.variants import VariantOutcome
 from replayer.timeline.verify import VerificationReport
 from replayer.value_text import to_json
@@ -92,11 +92,17 @@ def cause_facts(cause: Cause) -> dict[str, Any]:
         "other": _place_facts(cause.other_place) if cause.other_place is not None else None,
         "read_at": _place_facts(cause.read_at) if cause.read_at is not None else None,
         "loaded_at": _place_facts(cause.loaded_at) if cause.loaded_at is not None else None,
+        "undone": _undone_facts(cause.undone) if cause.undone is not None else None,
         "value": _value_facts(cause.value) if cause.value is not None and not cause.is_of_branches else None,
         "outside": [_value_facts(value) for value in cause.outside],
         "orders": [_value_facts(value) for value in cause.orders],
         "way": [_place_facts(place) | {"changed": changed} for place, changed in cause.way],
     }
+
+
+def _undone_facts(undone: Undone) -> dict[str, Any]:
+    places = {"set_by": undone.set_by, "changed_by": undone.changed_by, "changed_in": undone.changed_in}
+    return {name: None if place is None else _place_facts(place) for name, place in places.items()}
 
 
 def _place_facts(place: SourceLocation) -> dict[str, Any]:

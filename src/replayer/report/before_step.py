@@ -140,8 +140,10 @@ def _unsaved_lines(explanation: Explanation) -> list[str]:
 
 
 def _set_by_load(explanation: Explanation) -> list[str]:
-    """The lines of load() that set what was proved, if none of them was named yet."""
-    cause, places = explanation.cause, explanation.set_by_load
+    """The lines of load() that set what was proved, if none of them was named yet; its head if it leaves that as it is."""
+    cause, places, left = explanation.cause, explanation.set_by_load, explanation.left_by_load
+    if left is not None:
+        return ["  load() leaves that as it is in a new instance:", f"    {left.name:<20} {left.text}"]
     named = {cause.place, cause.loaded_at} if cause is not None else set()
     if not places or set(places) <= named:
         return []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from recorder.text import shown_path
-from replayer.diagnose.explain.cause import Cause, SourceLocation
+from replayer.diagnose.explain.cause import Cause, DifferingValue, SourceLocation
 from replayer.report.before_step import LOAD
 
 _ALONE = {type(None), bool, type(...)}  # Kinds of which each value is one object.
@@ -134,6 +134,36 @@ def at_this_line(cause: Cause) -> str:
 def name_with_folder(place: SourceLocation) -> str:
     """The name of a line where two versions of the code have files of one name."""
     return f"{shown_path(place.path)}:{place.line}"
+
+
+def place_lines(place: SourceLocation, letter: str | None = None) -> list[str]:
+    """A line of the code, with its function. letter: of the variant that has it; None if both do."""
+    where = f" in {place.function}" if place.function else ""
+    return [f"  {shown_path(place.path)}:{place.line}{where}{f' ({letter})' if letter else ''}", f"      {place.text}"]
+
+
+def order_lines(value: DifferingValue) -> list[str]:
+    """The first members of a set in both orders."""
+    if value.first == value.second:
+        return [f"  order of {value.name}: differs; the members that are shown look alike: {value.first}"]
+    return [f"  order of {value.name}:", f"      A  {value.first}", f"      B  {value.second}"]
+
+
+def undone_lines(cause: Cause) -> list[str]:
+    """Of a line of load(), what an earlier one had set, and where this one changes it."""
+    if cause.undone is None:
+        return []
+    set_by, inside = cause.undone.set_by, cause.undone.changed_in
+    lines = [f"  before this line it was as A has it, {'as in a new instance' if set_by is None else 'set by'}"]
+    lines += place_lines(set_by) if set_by is not None else []
+    return lines + (["  this line calls what changes it:", *place_lines(inside)] if inside is not None else [])
+
+
+def loaded_lines(cause: Cause) -> list[str]:
+    """Of what the line of a cause reads: the line of load() that gave B its value."""
+    if cause.loaded_at is None:
+        return []
+    return ["  B has it from load():", *place_lines(cause.loaded_at), *undone_lines(cause)]
 
 
 def after_it(cause: Cause) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import attrs
 
@@ -69,6 +70,31 @@ class DifferingValue:
 
 
 @attrs.frozen
+class Undone:
+    """A value that a line of load() changed after it had been set.
+
+    Attributes:
+        text: the value before, as parts_of shows it.
+        set_by: the line of load(), or of a function that it calls, that had set it; None if it was so before load() ran.
+        changed_by: the line of the same function, or of load(), that changed it.
+        changed_in: the line of what this one calls that did it; None if it was that line itself.
+    """
+
+    text: str
+    set_by: SourceLocation | None
+    changed_by: SourceLocation
+    changed_in: SourceLocation | None
+
+    @staticmethod
+    def from_plain(plain: dict[str, Any]) -> Undone:
+        """Decode the plain data of attrs.asdict."""
+        text, *places = plain["text"], plain["set_by"], plain["changed_by"], plain["changed_in"]
+        set_by, by, inside = (None if one is None else SourceLocation(**one) for one in places)
+        assert by is not None
+        return Undone(text, set_by, by, inside)
+
+
+@attrs.frozen
 class Cause:
     """The line at which two runs of one step diverge.
 
@@ -101,6 +127,8 @@ class Cause:
         orders: of an "order": the set, and the first members in both orders.
         read_at: of a "load", "inexact" or "edited" whose place is elsewhere: the line of the step that reads it.
         loaded_at: of what is "outside": the line of load() that gave B its value; None if load() gave it none.
+        undone: of a "load", or of what is "outside": how the line of load(), which is place or loaded_at, changed what was as A has it;
+            None if that was not seen.
         saved_at: of what is "outside": the line of save() that reads it; None if none was seen to.
         defined_at: of an "edited" line that reads what differed before the step: the edited lines that give that its value.
         is_of_branches: True if the value differs only after the branches that the two take after a line that reads what
@@ -125,6 +153,7 @@ class Cause:
     orders: list[DifferingValue] = attrs.field(factory=list)
     read_at: SourceLocation | None = None
     loaded_at: SourceLocation | None = None
+    undone: Undone | None = None
     saved_at: SourceLocation | None = None
     defined_at: tuple[SourceLocation, SourceLocation | None] | None = None
     is_of_branches: bool = False

@@ -12,10 +12,15 @@ import pytest
 from recorder import Recorder
 from replayer.diagnose.explain.answer.explanation import Explanation
 from replayer.diagnose.explain.explain import explain_tape
+from replayer.diagnose.explain.values.loaded_lines import loaded_values
 from replayer.report.before_step import before_step_lines
+from replayer.report.cause_text import undone_lines
+from sim.kernel.simulation import ArenaOfSaved
 
 MODULE = """
+import itertools
 import json
+import random
 
 
 class Mine:  # Its keys are numbers, and texts after load().
@@ -40,6 +45,67 @@ class Mine:  # Its keys are numbers, and texts after load().
         values = json.loads(saved)
         self.dug = values["dug"]
         self.shafts = values["shafts"]  # Mine
+
+
+class Deck:  # What load() calls draws from the generator that it has restored.
+    def __init__(self):
+        self.dice, self.day, self.cards = random.Random(5), 0, []
+
+    def deal(self):
+        self.cards = []
+        for _ in range(min(self.day, 2)):
+            self.cards.append(self.dice.randrange(9))  # Deck draws
+
+    def step(self, inputs):
+        self.day += 1
+        self.deal()
+
+    def save(self):
+        version, words, gauss = self.dice.getstate()
+        return json.dumps([version, words, gauss, self.cards, self.day]).encode()
+
+    def load(self, saved):
+        version, words, gauss, cards, self.day = json.loads(saved)
+        self.dice.setstate((version, tuple(words), gauss))  # Deck sets
+        self.deal()  # Deck changes
+        self.cards = cards
+
+
+class Early(Deck):  # As a Deck, from its first tick.
+    def __init__(self):
+        super().__init__()
+        self.day = 3
+
+
+class Hill:  # What it keeps of the height is neither saved nor made again.
+    def __init__(self):
+        self.height, self.top = [3, 1, 2], 3
+        self.days = 0
+
+    def step(self, inputs):
+        self.days += self.top
+        self.height[self.days % 3] += 1
+        self.top = max(self.height)
+
+    def save(self):
+        return json.dumps([self.height, self.days]).encode()
+
+    def load(self, saved):  # Hill
+        self.height, self.days = json.loads(saved)
+
+
+class Views:  # load() changes what has two names, and what shows no values.
+    def __init__(self):
+        self.rows = [[1], [2]]
+        self.first, self.other = self.rows[0], [self.rows[1]]
+        self.counter, self.kept = itertools.count(), []
+        self.opaque = object()
+
+    def save(self):
+        return b""
+
+    def load(self, saved):
+        self.rows[0][0] = self.rows[1][0] = 9
 """
 
 
@@ -78,3 +144,46 @@ def test_keys_of_another_type_are_of_load_and_no_order(module: Any) -> None:
     text = "\n".join(before_step_lines(explanation))
     assert "Mine.shafts (attribute): key 0 in A only, key '0' in B only; 3 of 3 keys are others" in text
     assert "the order of the keys" not in text
+
+
+def test_the_line_of_load_that_changes_what_an_earlier_one_set_is_the_cause(module: Any) -> None:
+    cause = explained(module, "Deck").cause
+
+    assert cause is not None
+    assert cause.kind == "load"
+    assert cause.place.line == line_of("Deck changes")
+    assert cause.undone is not None
+    assert cause.undone.set_by is not None
+    assert cause.undone.set_by.line == line_of("Deck sets")
+    assert cause.undone.changed_in is not None
+    assert cause.undone.changed_in.line == line_of("Deck draws")
+    shown = [line.split()[0] for line in undone_lines(cause) if "mine.py" in line]
+    assert shown == [f"mine.py:{line_of(mark)}" for mark in ("Deck sets", "Deck draws")]
+
+
+def test_what_a_new_instance_has_as_saved_may_be_changed_by_load_too(module: Any) -> None:
+    cause = explained(module, "Early").cause
+
+    assert cause is not None
+    assert cause.place.line == line_of("Deck changes")
+    assert cause.undone is not None
+    assert cause.undone.set_by is None
+    assert undone_lines(cause)[0] == "  before this line it was as A has it, as in a new instance"
+
+
+def test_what_may_have_changed_is_not_said_to_be_as_in_a_new_instance(module: Any) -> None:
+    saved = ArenaOfSaved(module.Views()).state.snapshot()
+
+    loaded = loaded_values(lambda: ArenaOfSaved(module.Views()), saved)
+
+    assert {one.path for one in loaded if one.is_left} == {".counter", ".kept"}
+
+
+def test_the_head_of_load_is_told_where_that_leaves_what_was_proved(module: Any) -> None:
+    explanation = explained(module, "Hill")
+
+    assert explanation.cause is not None
+    assert explanation.cause.kind == "outside"
+    lines = before_step_lines(explanation)
+    told = lines.index("  load() leaves that as it is in a new instance:")
+    assert lines[told + 1].split()[0] == f"mine.py:{line_of('Hill')}"

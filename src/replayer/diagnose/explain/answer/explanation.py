@@ -100,6 +100,7 @@ class Explanation:
         variables: environment variables with which alone the step gives the recorded state; None without.
         given: the test of values outside the state, of which those of A were put into B; None if it was not made.
         set_by_load: the lines of load() that set the values that were proved by that test.
+        left_by_load: the head of load(), if that leaves all that was proved by that test as it is in a new instance.
         functions: the test of functions of A's version of the code in B; None if it was not made.
         is_only_here: True if the tick differs when it is verified in this process, and on no variant.
         is_found: True if a variant that verified all ticks found this one.
@@ -137,6 +138,7 @@ class Explanation:
     variables: DecidingVariables | None = None
     given: GivenValues | None = None
     set_by_load: list[SourceLocation] = attrs.field(factory=list)
+    left_by_load: SourceLocation | None = None
     functions: GivenFunctions | None = None
     is_only_here: bool = False
     is_found: bool = False

@@ -55,12 +55,14 @@ def cause_at(kind: str, place: SourceLocation | None, cause: Cause) -> Cause:
     of_load = place is not None
     place = place or cause.place
     told = attrs.evolve(cause, kind=kind, place=place, is_of_load=of_load, value=None, outside=[], way=[])
-    return attrs.evolve(told, loaded_at=None, saved_at=None, read_at=None)
+    return attrs.evolve(told, loaded_at=None, undone=None, saved_at=None, read_at=None)
 
 
 def line_that_split(names: Sequence[Names], loaded: Sequence[LoadedValue]) -> SourceLocation | None:
     """The last line of load() that made the object of one of the two names, or, if that is not known, that set the name."""
-    lines = {value.path: value.line for value in loaded if not value.text}  # Equal values show no change.
+    lines = {
+        value.path: value.line for value in loaded if not value.text and not value.is_left
+    }  # Equal values show no change.
     lines |= {value.path: value.made_at or value.held_at or value.line for value in loaded if value.text}
     for pair in names:
         found = [lines[path] for name in pair if (path := f".{name.partition('.')[2]}") in lines]

@@ -15,7 +15,7 @@ from replayer.diagnose.explain.given.asked_identity import with_asked_identity
 from replayer.diagnose.explain.source_lines import SourceFile
 from replayer.diagnose.explain.trace_step import TracedStep
 from replayer.diagnose.explain.values.given_values import GivenValue, GivenValues
-from replayer.diagnose.explain.values.loaded_lines import LoadedValue, lines_that_set
+from replayer.diagnose.explain.values.loaded_lines import LoadedValue, line_that_left, lines_that_set
 from replayer.diagnose.explain.variants import Variant
 from sim.kernel.state import Snapshot
 
@@ -58,9 +58,10 @@ def _tested(explained: Explanation, before: Snapshot, test: Test) -> Explanation
     if not given.proved and not is_read:
         return explained  # Of a line that reads no hidden state, nothing is claimed that was not tested.
     loaded = _loaded(explained)
-    explained = attrs.evolve(
-        explained, given=given, set_by_load=lines_that_set(_names_in_instance(given.proved), loaded)
-    )
+    names = _names_in_instance(given.proved)
+    is_own = all(_names_in_instance([one]) for one in given.proved)
+    left = line_that_left(names, loaded) if is_own else None
+    explained = attrs.evolve(explained, given=given, set_by_load=lines_that_set(names, loaded), left_by_load=left)
     is_shared = given.proved and all(one.kind == ALIAS for one in given.proved)
     if is_shared and cause is not None and not cause.outside:  # The line reads nothing that differs itself.
         pairs = [_pair_of(one) for one in given.proved]

@@ -5,7 +5,12 @@ from __future__ import annotations
 import attrs
 
 from replayer.diagnose.explain.cause import Cause, DifferingValue
-from replayer.diagnose.explain.values.loaded_lines import LoadedValue, line_of_attribute, line_that_loaded
+from replayer.diagnose.explain.values.loaded_lines import (
+    LoadedValue,
+    line_of_attribute,
+    line_that_loaded,
+    undone_in_load,
+)
 from replayer.diagnose.explain.values.reloaded import NotGivenBack, is_field
 
 
@@ -15,7 +20,9 @@ def with_load(cause: Cause, lost: list[NotGivenBack], loaded: list[LoadedValue])
     lost: fields that save() returned with other values right after load(). loaded: the values that load() sets. Where
     all that the line reads from outside is in attributes that load() sets, and fields are lost, load() is the cause.
     """
-    at = line_that_loaded(cause.outside, loaded)
+    at, undone = line_that_loaded(cause.outside, loaded), undone_in_load(cause.outside, loaded)
+    if at is not None and undone is not None:
+        cause, at = attrs.evolve(cause, undone=undone), undone.changed_by
     if not lost and at is not None and cause.saved_at is not None and all(map(_is_number, cause.outside)):
         # The states before the step are equal: save() returned the same for both.
         return attrs.evolve(cause, kind="inexact", place=cause.saved_at, read_at=cause.place, loaded_at=at)

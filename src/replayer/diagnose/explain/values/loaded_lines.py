@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import random
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from types import FrameType
 from typing import Any
@@ -16,14 +17,16 @@ import numpy as np
 
 from recorder.ambient.outside.own_code import OwnCode
 from recorder.processes.fork_call import in_a_copy
-from replayer.diagnose.explain.cause import DifferingValue, SourceLocation
+from replayer.diagnose.explain.cause import DifferingValue, SourceLocation, Undone
 from replayer.diagnose.explain.source_lines import SourceFile
-from replayer.diagnose.explain.values.value_parts import has_parts, inner_parts, objects_of, parts_of
+from replayer.diagnose.explain.value_hash import TEXT_CHARS_MAX
+from replayer.diagnose.explain.values.value_parts import ORDER, PARTS_MAX, has_parts, inner_parts, objects_of, parts_of
 from replayer.playback.line_hooks import listening
 from sim.kernel.hooks import HasAdapter, hook
 from sim.kernel.simulation import ArenaOfSaved, Simulation, restore
 from sim.kernel.state import Snapshot
 
+CHANGES_MAX = 20  # Of one value, while load() runs.
 LINES_MAX = 300  # Of one load(): all values are read after each, which takes a millisecond for 2,000 of them.
 _LEAVES = (
     np.ndarray,
@@ -35,6 +38,9 @@ _SET_STATE = "__setstate__"  # Python calls it for an object of a pickle, before
 _WATCHED = ("load", _SET_STATE)
 _KEY = re.compile(r"\[[^\]]*\]")
 _LAST_STEP = re.compile(r"(?:\[[^\[\]]*\]|\.\w+)$")  # Of a path.
+_Stack = tuple[tuple[int, tuple[str, int, str]], ...]  # Lines that run, each with the id of its frame.
+_NO_VALUE = re.compile(r"^the object at |…|^an? \w+$")
+_OF_ATTRIBUTES = re.compile(r"(?:\.\w+)+")
 _NO_TEXT = ""  # Of an attribute that a line of load() names: no value is known to have changed there.
 
 
@@ -50,6 +56,8 @@ class LoadedValue:
             made there as a part of something larger that the simulation does not get, such as all values of a JSON text.
         held_at: of a part of an object that this line put there with all its parts: the line of load() that set the part, while a
             variable of load(), or of __setstate__(), led to the object; None if that is not known.
+        undone: the values that it had before, while load() ran.
+        is_left: True for an attribute that load() leaves as it is in a new instance, with all that is in it: line is the head of load().
     """
 
     path: str
@@ -57,18 +65,22 @@ class LoadedValue:
     line: SourceLocation
     made_at: SourceLocation | None = None
     held_at: SourceLocation | None = None
+    undone: tuple[Undone, ...] = ()
+    is_left: bool = False
 
     def to_plain(self) -> list[Any]:
         """Encode as plain data."""
         lines = (None if one is None else list(attrs.astuple(one)) for one in (self.line, self.made_at, self.held_at))
-        return [self.path, self.text, *lines]
+        return [self.path, self.text, *lines, [attrs.asdict(one) for one in self.undone], self.is_left]
 
     @staticmethod
     def from_plain(plain: list[Any]) -> LoadedValue:
         """Decode the plain data of to_plain."""
-        path, text, line, *others = plain
+        path, text, line, *others, undone, is_left = plain
         made_at, held_at = (None if one is None else SourceLocation(*one) for one in others)
-        return LoadedValue(path, text, SourceLocation(*line), made_at, held_at)
+        return LoadedValue(
+            path, text, SourceLocation(*line), made_at, held_at, tuple(map(Undone.from_plain, undone)), is_left
+        )
 
     @property
     def root(self) -> str:
@@ -94,7 +106,7 @@ def _watched_load(make: Callable[[], Simulation], loaded: Snapshot) -> dict[str,
     with listening(watch, is_own):
         restore(simulation, loaded)
     watch.look()
-    return {"values": [] if watch.count > LINES_MAX else [*_named(simulation.inner), *watch.plain()]}
+    return {"values": [] if watch.count > LINES_MAX else [*_named(simulation.inner), *watch.plain(), *watch.left()]}
 
 
 def _named(inner: Any) -> list[Any]:
@@ -125,6 +137,8 @@ class _LoadWatch:
         self._objects = objects_of(inner, _LEAVES)  # Kept until the next look: no id is used again.
         self._set: dict[str, tuple[str, int, str]] = {}
         self._running: tuple[str, int, str] | None = None
+        self._stack: _Stack = ()  # Of the running line, load() first.
+        self._changes: dict[str, list[tuple[str, _Stack]]] = {}  # The texts that a path got, each with its line.
         self._entered: dict[int, FrameType] = {}
         self._sources: dict[str, SourceFile] = {}
         self._made: dict[int, tuple[Any, tuple[str, int, str]]] = {}  # The objects are kept: no id is used again.
@@ -141,7 +155,7 @@ class _LoadWatch:
         if frame.f_code.co_name in _WATCHED and self.count <= LINES_MAX:
             self._look_at_variables(frame)
         self._entered[id(frame)] = frame
-        self._running = _place(frame)
+        self._run(frame)
 
     def returned(self, frame: FrameType, value: Any) -> None:  # noqa: ARG002 - the listener's signature
         if _is_of_a_statement(frame):
@@ -152,7 +166,16 @@ class _LoadWatch:
         caller = frame.f_back
         while caller is not None and id(caller) not in self._entered:
             caller = caller.f_back
-        self._running = None if caller is None else _place(caller)
+        self._run(caller)
+
+    def _run(self, frame: FrameType | None) -> None:
+        """Note that a line runs, and the lines that called it."""
+        self._running, stack = None if frame is None else _place(frame), []
+        while frame is not None:
+            if id(frame) in self._entered:
+                stack.append((id(frame), _place(frame)))
+            frame = frame.f_back
+        self._stack = tuple(reversed(stack))
 
     def ended_early(self) -> None:
         self.count = LINES_MAX + 1
@@ -165,6 +188,9 @@ class _LoadWatch:
         parts, objects = parts_of(self._inner), objects_of(self._inner, _LEAVES)
         if self._running is not None:
             for path in {path for path, _ in parts.items() ^ self._parts.items()}:
+                changes = self._changes.setdefault(path, [(self._parts.get(path, _NO_TEXT), ())])
+                if len(changes) < CHANGES_MAX:
+                    changes.append((parts.get(path, _NO_TEXT), self._stack))
                 self._set[path] = self._running
                 self._note_holder(path, objects)
             # Another object of equal values is another one, too, and so is what is in it.
@@ -210,9 +236,37 @@ class _LoadWatch:
                 made, held_at = self._made_of(objects.get(path), kept), self._held_at.get(path)
                 if held_at is not None and held_at == self._parsed_at(objects.get(_LAST_STEP.sub("", path)), kept):
                     held_at = None
-                lines = (None if one is None else self._located(one) for one in (made, held_at))
-                found.append(LoadedValue(path, self._parts[path], self._located(place), *lines).to_plain())
+                at, made_at, held = (None if one is None else self._located(one) for one in (place, made, held_at))
+                assert at is not None
+                undone = tuple(self._undone(path))
+                found.append(LoadedValue(path, self._parts[path], at, made_at, held, undone).to_plain())
         return found
+
+    def left(self) -> Iterator[list[Any]]:
+        """The attributes that are as they were before load(), as LoadedValue.to_plain."""
+        code = getattr(inspect.unwrap(type(self._inner).load), "__code__", None)
+        if code is None or len(self._parts) >= PARTS_MAX:  # Of more parts, the last ones are not compared.
+            return
+        head = self._located((code.co_filename, code.co_firstlineno, code.co_qualname))
+        holders = {_LAST_STEP.sub("", path) for path in self._parts}
+        # A text that is cut off, that of another name's object, and that of an object whose values cannot be read show no change.
+        others = [path for path, text in self._parts.items() if _NO_VALUE.search(text) and path not in holders]
+        touched = {start for path in (*self._set, *others) for start in _starts(path.removeprefix(ORDER))}
+        for path in self._parts:
+            if _OF_ATTRIBUTES.fullmatch(path) and path not in touched:
+                yield LoadedValue(path, _NO_TEXT, head, is_left=True).to_plain()
+
+    def _undone(self, path: str) -> Iterator[Undone]:
+        """The values that a path had while load() ran, each with the line that set it and the one that changed it."""
+        for (text, before), (_, after) in itertools.pairwise(self._changes.get(path, [])):
+            pairs = zip(before, after, strict=False)
+            depth = max((place for place, (one, other) in enumerate(pairs) if one[0] == other[0]), default=0)
+            set_by = before[depth][1] if before else None  # Without one, it is as before load().
+            if text and after and set_by != after[depth][1]:
+                by, inside = self._located(after[depth][1]), self._located(after[-1][1])
+                yield Undone(
+                    text, None if set_by is None else self._located(set_by), by, None if inside == by else inside
+                )
 
     def _made_of(self, one: Any, kept: set[int]) -> tuple[str, int, str] | None:
         """The line that made an object; None if it made that as a part of what was read, such as the values of a JSON text."""
@@ -244,6 +298,13 @@ def _is_of_a_statement(frame: FrameType) -> bool:
     return frame.f_code.co_name.startswith("<") and frame.f_code.co_name != "<lambda>"
 
 
+def _starts(path: str) -> Iterator[str]:
+    """A path, and those of what holds what it leads to."""
+    while path:
+        yield path
+        path = _LAST_STEP.sub("", path) if _LAST_STEP.search(path) else ""
+
+
 def _root(path: str) -> str:
     inner = path[1:]
     ends = [inner.index(sign) for sign in ".[{" if sign in inner]
@@ -267,6 +328,26 @@ def line_that_loaded(outside: list[DifferingValue], loaded: list[LoadedValue]) -
     return lines.most_common(1)[0][0] if lines else None
 
 
+def undone_in_load(outside: list[DifferingValue], loaded: list[LoadedValue]) -> Undone | None:
+    """How load() changed what it had set to the values of A; None if it did not, or not for all of them at one line.
+
+    A text that is cut off may be that of another value.
+    """
+    texts = {value.path: value for value in loaded if value.text}
+    found = [
+        [one for one in (texts[path].undone if path in texts else ()) if one.text == first and not _is_cut(first)]
+        for value in outside
+        for name, first, _ in value.parts or [(value.name, value.first, value.second)]
+        for path in (_path_of(value, name),)
+    ]
+    lines = {attrs.evolve(one[-1], text="") if one else None for one in found}
+    return found[0][-1] if len(lines) == 1 and found[0] else None
+
+
+def _is_cut(text: str) -> bool:
+    return len(text) >= TEXT_CHARS_MAX or "…" in text
+
+
 def lines_that_set(names: Iterable[str], loaded: Iterable[LoadedValue]) -> list[SourceLocation]:
     """The lines of load() that set values, by names such as ``Bank.accounts[…].balance``, where an item stands for all."""
     paths = {_KEY.sub("[]", f".{name.partition('.')[2]}") for name in names}
@@ -277,5 +358,12 @@ def lines_that_set(names: Iterable[str], loaded: Iterable[LoadedValue]) -> list[
 def line_of_attribute(outside: list[DifferingValue], loaded: list[LoadedValue]) -> SourceLocation | None:
     """The line of load() that set anything in one of these attributes of the simulation; None if there is none."""
     roots = {_root(one.path or one.name.removeprefix(_SELF)) for one in outside if one.name.startswith(f"{_SELF}.")}
-    lines = Counter(value.line for value in loaded if value.root in roots)
+    lines = Counter(value.line for value in loaded if value.root in roots and not value.is_left)
     return lines.most_common(1)[0][0] if lines else None
+
+
+def line_that_left(names: Iterable[str], loaded: Iterable[LoadedValue]) -> SourceLocation | None:
+    """The head of load(), if that leaves all these attributes as they are in a new instance; None if it does not."""
+    lines = {value.path: value.line for value in loaded if value.is_left}
+    found = [lines.get(f".{name.partition('.')[2]}") for name in names]
+    return found[0] if found and None not in found else None
