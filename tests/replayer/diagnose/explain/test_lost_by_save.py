@@ -37,7 +37,7 @@ class Mine:  # Its keys are numbers, and texts after load().
 
     def save(self):
         return json.dumps({
-            "shafts": self.shafts,
+            "shafts": self.shafts,  # Mine saves
             "dug": self.dug,
         }).encode()
 
@@ -94,6 +94,45 @@ class Hill:  # What it keeps of the height is neither saved nor made again.
         self.height, self.days = json.loads(saved)
 
 
+class Tags:  # A step takes the first one of a set, which load() makes in another order.
+    def __init__(self):
+        self.tags, self.sum = set([17, 33, 1]), 0
+
+    def step(self, inputs):
+        first = next(iter(self.tags))
+        self.tags.remove(first)
+        self.sum = (self.sum * 3 + first) % 64
+        self.tags.add(self.sum * 7 % 64)
+
+    def save(self):
+        tags = sorted(self.tags)  # Tags saves
+        return json.dumps([tags, self.sum]).encode()
+
+    def load(self, saved):
+        tags, self.sum = json.loads(saved)
+        self.tags = set(tags)  # Tags
+
+
+class Prices:  # The same of a dict.
+    def __init__(self):
+        self.prices, self.sum = {"oak": 5, "ash": 3, "elm": 8}, 0
+
+    def step(self, inputs):
+        name, price = next(iter(self.prices.items()))
+        del self.prices[name]
+        self.sum = (self.sum * 3 + price) % 97
+        self.prices[name] = price + self.sum % 3
+
+    def save(self):
+        prices = dict(sorted(self.prices.items()))  # Prices saves
+        return json.dumps([prices, self.sum]).encode()
+
+    def load(self, saved):
+        self.prices.clear()
+        prices, self.sum = json.loads(saved)
+        self.prices.update(prices)  # Prices
+
+
 class Views:  # load() changes what has two names, and what shows no values.
     def __init__(self):
         self.rows = [[1], [2]]
@@ -144,6 +183,7 @@ def test_keys_of_another_type_are_of_load_and_no_order(module: Any) -> None:
     text = "\n".join(before_step_lines(explanation))
     assert "Mine.shafts (attribute): key 0 in A only, key '0' in B only; 3 of 3 keys are others" in text
     assert "the order of the keys" not in text
+    assert f"mine.py:{line_of('Mine saves')} " in text
 
 
 def test_the_line_of_load_that_changes_what_an_earlier_one_set_is_the_cause(module: Any) -> None:
@@ -169,6 +209,19 @@ def test_what_a_new_instance_has_as_saved_may_be_changed_by_load_too(module: Any
     assert cause.undone is not None
     assert cause.undone.set_by is None
     assert undone_lines(cause)[0] == "  before this line it was as A has it, as in a new instance"
+
+
+@pytest.mark.parametrize(("name", "kind"), [("Tags", "order"), ("Prices", "outside")])
+def test_an_order_that_save_loses_is_told_with_its_line(module: Any, name: str, kind: str) -> None:
+    explanation = explained(module, name)
+
+    assert explanation.cause is not None
+    assert explanation.cause.kind == kind
+    lines = before_step_lines(explanation)
+    (told,) = [number for number, line in enumerate(lines) if "save() returns the same" in line]
+    assert lines[told + 1].split()[0] == f"mine.py:{line_of(f'{name} saves')}"
+    set_by = explanation.cause.loaded_at or explanation.set_by_load[0]
+    assert set_by.line == line_of(name)
 
 
 def test_what_may_have_changed_is_not_said_to_be_as_in_a_new_instance(module: Any) -> None:

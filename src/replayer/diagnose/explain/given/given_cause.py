@@ -15,6 +15,7 @@ from replayer.diagnose.explain.given.asked_identity import with_asked_identity
 from replayer.diagnose.explain.source_lines import SourceFile
 from replayer.diagnose.explain.trace_step import TracedStep
 from replayer.diagnose.explain.values.given_values import GivenValue, GivenValues
+from replayer.diagnose.explain.values.layouts import ORDERS
 from replayer.diagnose.explain.values.loaded_lines import LoadedValue, line_that_left, lines_that_set
 from replayer.diagnose.explain.variants import Variant
 from sim.kernel.state import Snapshot
@@ -23,7 +24,7 @@ Test = Callable[[Variant, int, Snapshot, Sequence[int | None], Sequence[str]], G
 ALIAS = "alias"
 _OF_INSTANCE = {ALIAS, "attribute", "random generator", "iterator", "weak reference"}
 _TESTS = ("if ", "elif ", "while ", "return ", "assert ")  # Lines that change nothing themselves.
-_TESTED = ("outside", "version", "load", "inexact", "unseen", "line", "branch", "operation")
+_TESTED = ("outside", "order", "version", "load", "inexact", "unseen", "line", "branch", "operation")
 
 
 def with_given(explained: Explanation, before: Snapshot, test: Test) -> Explanation:
@@ -46,7 +47,7 @@ def _tested(explained: Explanation, before: Snapshot, test: Test) -> Explanation
         pair is None
         or tick is None
         or (cause is not None and cause.kind not in _TESTED)
-        or any(one.proved for one in explained.settings)
+        or any(one.proved and one.name not in ORDERS for one in explained.settings)
     ):
         return explained
     first, second = (outcome.variant for outcome in pair)
@@ -72,7 +73,7 @@ def _tested(explained: Explanation, before: Snapshot, test: Test) -> Explanation
     is_other = (
         given.proved
         and not given.is_read
-        and (cause is None or cause.kind not in ("load", "inexact"))
+        and (cause is None or cause.kind not in ("load", "inexact", "order"))
         and not (cause is not None and cause.kind == "operation" and _names_one(cause, given.proved))
     )
     if is_other or (given.proved and cause is not None and _is_unseen(cause)):

@@ -30,7 +30,7 @@ from sim.kernel.simulation import ArenaOfSaved, Simulation
 LINES_MAX = 20_000  # Of one save().
 SECONDS_MAX = 2.0  # For all values; also for the lines of one save().
 _WORDS, _OBJECTS = 2, 3  # Places in what is noted of a line: what it reads, and what its variables lead to.
-_UNORDERED = ("alias", "order of a set", "order of a WeakSet", "order of a WeakValueDictionary")
+_UNORDERED = ("alias", "order of a WeakSet", "order of a WeakValueDictionary")
 
 
 def unsaved_values(
@@ -136,7 +136,8 @@ class _SaveWatch:
 
 
 def _digest(value: Any) -> int:
-    return Digester().digest(value)
+    """64 bits for a value; of a set, for the order in which it gives its members as well."""
+    return Digester().order_of(value)[1] if isinstance(value, set | frozenset) else Digester().digest(value)
 
 
 def _read_by(frame: FrameType, statement: Statement, text: str, inner: Any) -> Iterable[tuple[str, Any]]:
@@ -205,7 +206,8 @@ class _Pair:
             at, line = self.own["lines"][number][:2]
             if call in (None, at) and self._differs(number, place):
                 file, _, function = self.own["calls"][at]["code"]
-                return _located(file, line, function)
+                one, other = (run["lines"][number][place] for run in (self.own, self.other))
+                return _located(file, line, function, [word for word in one if one[word] != other.get(word)])
         return None
 
     def _inner_call(self, call: int) -> int | None:
@@ -229,8 +231,14 @@ class _Pair:
         return None if is_built_here else found[-1]
 
 
-def _located(file: str, number: int, function: str) -> SourceLocation:
+def _located(file: str, number: int, function: str, words: Iterable[str] = ()) -> SourceLocation:
+    """A statement; of one of several lines, the one that has these words, if one alone does."""
     source = SourceFile(file)
     statement = source.statement(number)
-    first = statement.first_line if statement is not None else number
-    return SourceLocation(file, first, function, source.statement_text(number))
+    if statement is None:
+        return SourceLocation(file, number, function, source.text(number))
+    pattern = re.compile("|".join(rf"(?<![\w.'\"]){re.escape(word)}\b" for word in words) or r"(?!)")
+    lines = [one for one in range(statement.first_line, statement.last_line + 1) if pattern.search(source.text(one))]
+    if len(lines) == 1:
+        return SourceLocation(file, lines[0], function, source.text(lines[0]))
+    return SourceLocation(file, statement.first_line, function, source.statement_text(number))

@@ -26,7 +26,6 @@ from sim.kernel.hooks import HasAdapter, hook
 from sim.kernel.simulation import ArenaOfSaved, Simulation, restore
 from sim.kernel.state import Snapshot
 
-CHANGES_MAX = 20  # Of one value, while load() runs.
 LINES_MAX = 300  # Of one load(): all values are read after each, which takes a millisecond for 2,000 of them.
 _LEAVES = (
     np.ndarray,
@@ -189,8 +188,7 @@ class _LoadWatch:
         if self._running is not None:
             for path in {path for path, _ in parts.items() ^ self._parts.items()}:
                 changes = self._changes.setdefault(path, [(self._parts.get(path, _NO_TEXT), ())])
-                if len(changes) < CHANGES_MAX:
-                    changes.append((parts.get(path, _NO_TEXT), self._stack))
+                changes.append((parts.get(path, _NO_TEXT), self._stack))
                 self._set[path] = self._running
                 self._note_holder(path, objects)
             # Another object of equal values is another one, too, and so is what is in it.
@@ -258,11 +256,14 @@ class _LoadWatch:
 
     def _undone(self, path: str) -> Iterator[Undone]:
         """The values that a path had while load() ran, each with the line that set it and the one that changed it."""
-        for (text, before), (_, after) in itertools.pairwise(self._changes.get(path, [])):
+        changes = self._changes.get(path, [])
+        for number, ((text, before), (_, after)) in enumerate(itertools.pairwise(changes)):
             pairs = zip(before, after, strict=False)
             depth = max((place for place, (one, other) in enumerate(pairs) if one[0] == other[0]), default=0)
             set_by = before[depth][1] if before else None  # Without one, it is as before load().
-            if text and after and set_by != after[depth][1]:
+            # Of a dict that is emptied and then filled, the first of these lines says nothing.
+            is_last = all(after[: depth + 1] == later[: depth + 1] for _, later in changes[number + 2 :])
+            if text and after and is_last and set_by != after[depth][1]:
                 by, inside = self._located(after[depth][1]), self._located(after[-1][1])
                 yield Undone(
                     text, None if set_by is None else self._located(set_by), by, None if inside == by else inside
@@ -313,7 +314,8 @@ def _root(path: str) -> str:
 
 def _path_of(value: DifferingValue, name: str) -> str:
     """The path from the simulation to a value, or to a part of it, by its name."""
-    return value.path + name.removeprefix(value.name) if value.path else name.removeprefix(_SELF)
+    order, name = ORDER if name.startswith(ORDER) else "", name.removeprefix(ORDER)
+    return order + (value.path + name.removeprefix(value.name) if value.path else name.removeprefix(_SELF))
 
 
 def line_that_loaded(outside: list[DifferingValue], loaded: list[LoadedValue]) -> SourceLocation | None:
