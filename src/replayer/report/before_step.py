@@ -145,7 +145,8 @@ def _set_by_load(explanation: Explanation) -> list[str]:
     if left is not None:
         return ["  load() leaves that as it is in a new instance:", f"    {left.name:<20} {left.text}"]
     named = {cause.place, cause.loaded_at} if cause is not None else set()
-    if not places or set(places) <= named:
+    is_told = cause is not None and cause.undone is not None  # With the line that calls these.
+    if not places or is_told or set(places) <= named:
         return []
     return ["  set by load():", *_some([f"    {one.name:<20} {one.text}" for one in places])]
 

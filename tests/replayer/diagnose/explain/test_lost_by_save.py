@@ -187,9 +187,11 @@ def test_keys_of_another_type_are_of_load_and_no_order(module: Any) -> None:
 
 
 def test_the_line_of_load_that_changes_what_an_earlier_one_set_is_the_cause(module: Any) -> None:
-    cause = explained(module, "Deck").cause
+    explanation = explained(module, "Deck")
 
+    cause = explanation.cause
     assert cause is not None
+    assert "  set by load():" not in before_step_lines(explanation)
     assert cause.kind == "load"
     assert cause.place.line == line_of("Deck changes")
     assert cause.undone is not None
