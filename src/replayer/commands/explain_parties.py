@@ -29,7 +29,7 @@ from replayer.diagnose.compare.tape_diff import TapeDifference
 from replayer.diagnose.parties.one_kind import NotComparableError
 from replayer.diagnose.parties.party import Party
 from replayer.diagnose.parties.party_explanation import PartyExplanation
-from replayer.diagnose.parties.told_environment import recorded_environment
+from replayer.diagnose.parties.told.told_environment import recorded_environment
 from replayer.diagnose.parties.two_tapes import explain_parties
 from replayer.playback.work_tree import WorkTree
 from replayer.report.parties.party_facts import party_facts

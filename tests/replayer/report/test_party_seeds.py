@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from replayer.diagnose.parties.tape_seeds import TriedSeeds
+from replayer.diagnose.parties.told.tape_seeds import TriedSeeds
 from replayer.report.parties.party_report import party_lines
 
 
@@ -52,6 +52,7 @@ def lines_of(seeds: TriedSeeds, recorded: tuple[int, ...]) -> list[str]:
         is_recorded=recorded.__contains__,
         cause=None,
         tests=[],
+        told=[],
         runs=(None, None),
         notes=[],
     )

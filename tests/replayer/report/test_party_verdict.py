@@ -31,7 +31,7 @@ def explanation(**facts: Any) -> Any:
         is_key_order=False, ticks=[SimpleNamespace(fields=())],
     )  # fmt: skip
     usual: dict[str, Any] = {
-        "difference": difference, "tick": 3, "fields": (), "states": None, "cause": None, "tests": (), "notes": (),
+        "difference": difference, "tick": 3, "fields": (), "states": None, "cause": None, "tests": (), "told": (), "notes": (),
         "seeds": None, "variable": None, "unsteady": (), "deciding": [], "varying": None, "why_older": None,
         "is_first_tick": False, "is_reproduced": True, "is_recorded": lambda _: True, "recorded": (7, 8),
     }  # fmt: skip

@@ -98,7 +98,7 @@ def _as_noted(tape: Tape, noted: Mapping[str, str], label: str) -> list[Variant]
         names = [name for name in VARIABLES if name not in told_by_flags]
         variables |= {name: noted.get(name) for name in names if noted and noted.get(name) != here.get(name)}
         variables |= recorded_flags(noted.get(FLAGS))
-    settings = recorded_settings(noted, _folder_of(tape))
+    settings = recorded_settings(noted, folder_of(tape))
     words = [f"{name}={value}" if value is not None else f"{name} unset" for name, value in variables.items()]
     words = [f"{label}, {', '.join(words)}"] if words else []
     if settings:
@@ -106,7 +106,8 @@ def _as_noted(tape: Tape, noted: Mapping[str, str], label: str) -> list[Variant]
     return [Variant(", ".join(words), variables, settings=settings, is_recorded=True)] if words else []
 
 
-def _folder_of(tape: Tape) -> Path | None:
+def folder_of(tape: Tape) -> Path | None:
+    """The folder of a tape; None for one that is no file of this machine."""
     path = getattr(tape, "path", None)
     return path.absolute().parent if isinstance(path, Path) else None
 

@@ -33,6 +33,8 @@ class Party:
         lent: files of modules that given ones may import, where the party itself has none of the name.
         hidden: modules that are not found.
         files: for files that it reads, by full path: the path of the file that is opened in its place.
+        settings: of the process, put in place before the step; see explain/values/process_settings.py.
+        values: of its modules, put in place before the step, as Python literals; see set_values/module_values.py.
         words: what the command got for this side, as words of a command line.
     """
 
@@ -50,6 +52,8 @@ class Party:
     lent: Mapping[str, str] = attrs.field(factory=dict)
     hidden: frozenset[str] = frozenset()
     files: Mapping[str, str] = attrs.field(factory=dict)
+    settings: Mapping[str, Any] = attrs.field(factory=dict)
+    values: Mapping[str, str] = attrs.field(factory=dict)
     words: tuple[str, ...] = ()
 
     def variable(self, name: str) -> str | None:
@@ -78,6 +82,9 @@ class Made:
         stages: when each of these was first read: "import", "construction" or "step".
         variables: of the environment that the user's code read, as long: of each the first read, with its stage.
         given_at: the lines that give the arguments of the constructor, by name.
+        settings: of the process before the step.
+        values: plain ones of the user's modules before the step; see set_values/module_values.py.
+        set_at: the lines that set those of settings and values that were watched, by name.
     """
 
     class_name: str | None
@@ -90,6 +97,9 @@ class Made:
     stages: dict[str, str] = attrs.field(factory=dict)
     variables: dict[str, FirstRead] = attrs.field(factory=dict)
     given_at: dict[str, str] = attrs.field(factory=dict)
+    settings: dict[str, Any] = attrs.field(factory=dict)
+    values: dict[str, str] = attrs.field(factory=dict)
+    set_at: dict[str, str] = attrs.field(factory=dict)
 
     def with_files(self, files: Mapping[str, str], stage: str) -> Made:
         """Add files that were read at a later stage, unless an earlier one read them."""

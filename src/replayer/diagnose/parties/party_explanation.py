@@ -12,9 +12,9 @@ from replayer.diagnose.explain.cause import Cause
 from replayer.diagnose.parties.differences.factor import Factor
 from replayer.diagnose.parties.party import Party
 from replayer.diagnose.parties.party_runner import PartyRun
-from replayer.diagnose.parties.tape_seeds import TriedSeeds
-from replayer.diagnose.parties.told_environment import ToldVariable
-from replayer.diagnose.parties.unnoted_reads import FoundVariable
+from replayer.diagnose.parties.told.tape_seeds import TriedSeeds
+from replayer.diagnose.parties.told.told_environment import ToldVariable
+from replayer.diagnose.parties.told.unnoted_reads import FoundVariable
 from sim.kernel.state import Snapshot
 
 

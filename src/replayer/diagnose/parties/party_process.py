@@ -28,10 +28,13 @@ from recorder.processes.fork_call import in_a_copy
 from recorder.processes.fork_hazard import NewThreads
 from recorder.processes.interpreter import answer_alone_on_stdout, begin_as_python
 from recorder.text import shown_path
+from replayer.diagnose.explain.values.process_settings import process_settings, set_process_settings
 from replayer.diagnose.parties.constructor import ConstructorWatch, replace_arguments
 from replayer.diagnose.parties.given_files import GivenFiles, read_files
 from replayer.diagnose.parties.given_modules import origin_of, use_modules
 from replayer.diagnose.parties.party import Made
+from replayer.diagnose.parties.set_values.module_values import module_values, put_values
+from replayer.diagnose.parties.set_values.set_lines import SetLines
 from replayer.playback.cursor import Cursor, MismatchError
 from replayer.playback.make_simulation import import_adapters, make_simulation
 from replayer.playback.work_tree import OUR_PACKAGES, import_from_work_tree
@@ -65,8 +68,9 @@ def _done(job: dict[str, Any]) -> dict[str, Any]:
     files, imports = GivenFiles(job["files"]), ReadWatch(is_users_file)
     files.use()  # Before the import: modules read files, too.
     factory: Factory | None = None
+    setting = SetLines(*job["watched"])
     if job["sim"] is not None:
-        with imports.watching(functions=False):
+        with imports.watching(functions=False), setting:
             factory = load_factory(job["sim"])
     with Tape(job["tape"]) as tape, Tape(job["frames"]) as frames:
         import_adapters(tape)
@@ -74,7 +78,8 @@ def _done(job: dict[str, Any]) -> dict[str, Any]:
             factory = _configured(tape, job["config"])
         if job["arguments"]:
             replace_arguments(job["class_name"], job["arguments"])
-        side = _Side(tape, frames, factory, job["tick"], NewThreads(), files, imports.reads)
+        given = job["settings"], job["values"], job["traces"]
+        side = _Side(tape, frames, factory, job["tick"], NewThreads(), files, imports.reads, setting, *given)
         if job["tick"] == tape.first_tick:
             return {"runs": [side.beginning()]}
         before = snapshot_from_plain(job["before"]) if job["before"] is not None else side.state_before()
@@ -116,6 +121,10 @@ class _Side:
     threads: NewThreads
     files: GivenFiles
     read_at_import: list[OutsideRead]
+    setting: SetLines
+    settings: dict[str, Any]
+    values: dict[str, str]
+    notes_values: bool
 
     def state_before(self) -> Snapshot:
         """The state at the tick before, with the recorded hash. Raises as Cursor.seek."""
@@ -198,6 +207,11 @@ class _Side:
             return None, made, " ".join(str(error).split())
         if cursor.state.hash() != before.hash():
             return None, made, f"its state at tick {self.tick - 1:,} is not the one on which both tapes agree"
+        made = attrs.evolve(made, set_at=self.setting.places())
+        set_process_settings(self.settings)
+        put_values(self.values)
+        if self.notes_values:
+            made = attrs.evolve(made, settings=process_settings(), values=module_values(made.modules))
         return cursor, made, ""
 
     def _made(self) -> tuple[Simulation, Made]:
@@ -205,7 +219,7 @@ class _Side:
 
         def watched() -> Any:  # Not what adapts its result: a profile function makes that ten times slower.
             assert factory is not None
-            with watch:
+            with watch, self.setting:
                 return factory()
 
         with reads.watching(functions=False):

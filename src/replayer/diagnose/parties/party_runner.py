@@ -92,6 +92,7 @@ class PartyJob:
         traces: True to trace the step as well.
         class_name: of the simulation, to replace arguments of its constructor.
         early: the modules that processes load before the simulation; they come from other places by links.
+        watched: the settings and values whose lines are searched, while the simulation is made.
     """
 
     party: Party
@@ -101,6 +102,7 @@ class PartyJob:
     traces: bool = False
     class_name: str | None = None
     early: Sequence[str] = ()
+    watched: tuple[Sequence[str], Sequence[str]] = ((), ())
 
 
 class PartyRunner:
@@ -152,6 +154,9 @@ def _answered(job: PartyJob, links: list[str]) -> PartyAnswer | PartyFailedError
         "lent": dict(party.lent),
         "hidden": sorted(party.hidden),
         "files": dict(party.files),
+        "settings": dict(party.settings),
+        "values": dict(party.values),
+        "watched": [list(names) for names in job.watched],
         "class_name": job.class_name,
         "tick": job.tick,
         "before": snapshot_to_plain(job.before) if job.before is not None else None,

@@ -13,18 +13,16 @@ from collections.abc import Callable, Sequence
 import attrs
 
 from recorder.ambient.outside.outside_read import OutsideRead
-from replayer.desync.state_diff import STATE_LABELS, compare_states
 from replayer.diagnose.compare.tape_diff import TapeDifference, diff_tapes
-from replayer.diagnose.explain.align import Alignment
 from replayer.diagnose.explain.cause import without_values
-from replayer.diagnose.explain.find_cause import find_cause
-from replayer.diagnose.explain.foreign.fresh_memory import gives_fresh_memory
 from replayer.diagnose.explain.variant_choice import (
     NEAR_TICKS,
     SEED,
 )
+from replayer.diagnose.parties.aligned_steps import aligned
 from replayer.diagnose.parties.differences.factor import Factor, together
 from replayer.diagnose.parties.differences.factors import WHOLES, find_factors, not_compared, untested
+from replayer.diagnose.parties.differences.set_factors import names_of, with_places
 from replayer.diagnose.parties.one_kind import NotComparableError, ensure_one_kind
 from replayer.diagnose.parties.party import Party
 from replayer.diagnose.parties.party_explanation import PartyExplanation
@@ -35,16 +33,18 @@ from replayer.diagnose.parties.party_runner import (
     PartyRun,
     PartyRunner,
 )
+from replayer.diagnose.parties.stages import choices, in_stages
 from replayer.diagnose.parties.step_results import are_recorded, chosen_run, exchange_test, has_result, varying_sides
-from replayer.diagnose.parties.tape_seeds import seeded_party, try_seeds
-from replayer.diagnose.parties.told_environment import (
+from replayer.diagnose.parties.told.tape_seeds import seeded_party, try_seeds
+from replayer.diagnose.parties.told.told_environment import (
     ToldVariable,
     states_seed,
     told_of,
+    told_settings,
     version_notes,
     with_told,
 )
-from replayer.diagnose.parties.unnoted_reads import (
+from replayer.diagnose.parties.told.unnoted_reads import (
     FoundVariable,
     reads_before,
     unnoted_text,
@@ -55,7 +55,6 @@ from replayer.tape.noted_outside import noted_outside
 from replayer.tape.tape import Tape
 from sim.kernel.state import Snapshot
 
-FACTORS_MAX = 12  # Each is tested by two processes.
 REPEATS = 4  # Of three sides for a seed, four for a difference: a fair coin passes that once in 2**12 or 2**16 times.
 
 BEGINS_LATER = "the states differ already at the first tick that both tapes have"
@@ -139,7 +138,8 @@ class _Case:
         answers, told = self._fresh(), list[ToldVariable]()
         if not are_recorded(answers, recorded):
             notes = list(map(noted_outside, self.tapes))
-            told = told_of(self.parties, list(map(chosen_run, answers, recorded)), recorded, notes)
+            runs = list(map(chosen_run, answers, recorded))
+            told = [*told_of(self.parties, runs, recorded, notes), *told_settings(runs, self.tapes, self.tick)]
             parties = self.parties
             self.parties = with_told(parties, known := [one for one in told if one.values])
             again = self._fresh() if known else answers
@@ -204,14 +204,11 @@ class _Case:
         start = min((one for one in fed if one is not None), default=self.tick - 1)
         ticks = range(start + 1, self.tick + 1) if not explanation.is_first_tick else range(0)
         factors = find_factors(self.parties, self.tapes, (first.made, second.made), ticks)
-        parts, wholes = (
-            [one for one in factors if one.kind not in WHOLES],
-            [one for one in factors if one.kind in WHOLES],
-        )
-        if left := parts[FACTORS_MAX:]:
+        stages, left = in_stages(factors)
+        explanation = self._tested(explanation, stages)
+        if left and not explanation.deciding:
             self.notes.append(f"not tested: {', '.join(f'{factor.kind} {factor.name}' for factor in left)}")
-        explanation = self._tested(explanation, [*parts[:FACTORS_MAX], *wholes])
-        explanation = self._narrowed(explanation, answers)
+        explanation = self._narrowed(self._with_places(explanation), answers)
         if not explanation.deciding and not explanation.varies:
             tested = [test.factor for test in explanation.tests]
             self.notes += [f"not tested: {one}" for one in untested(self.parties, (first.made, second.made), tested)]
@@ -220,18 +217,14 @@ class _Case:
             self.notes.append(f"not compared, because they are no plain data: the arguments {', '.join(unread)}")
         return explanation
 
-    def _tested(self, explanation: PartyExplanation, factors: list[Factor]) -> PartyExplanation:
+    def _tested(self, explanation: PartyExplanation, stages: Sequence[list[Factor]]) -> PartyExplanation:
         """Test each difference alone; then those that matter together; then the wholes, of which these are parts."""
-        explanation = self._tried(explanation, [factor for factor in factors if factor.kind not in WHOLES])
-        matter = [test.factor for test in explanation.tests if not test.has_no_effect and test.outcomes != (None, None)]
-        # Alone they may not run: a file imports a name that the other party's version of another file lacks.
-        failed = [test.factor for test in explanation.tests if test.why_not is not None and test.factor not in matter]
-        for further in (
-            [together(matter)] if len(matter) > 1 else [],
-            [together([*matter, *failed])] if failed and len(matter) + len(failed) > 1 else [],
-            [one for one in factors if one.kind in WHOLES],
-        ):
-            if further and not explanation.deciding and not explanation.varies:
+        parts, sets, wholes = stages
+        explanation = self._tried(explanation, parts)
+        for choose in choices(sets, wholes):
+            if explanation.deciding or explanation.varies:
+                break
+            if further := choose(explanation.tests):
                 rest = self._tried(explanation, further)
                 explanation = attrs.evolve(rest, tests=[*explanation.tests, *rest.tests])
         if not explanation.deciding and not explanation.varies:
@@ -257,6 +250,17 @@ class _Case:
         ]
         found = attrs.evolve(explanation, tests=tests, unsteady=unsteady)
         return self._repeated(found) if found.deciding else found
+
+    def _with_places(self, explanation: PartyExplanation) -> PartyExplanation:
+        """Name the lines that set what decides, in each party's process."""
+        watched = names_of([test.factor for test in explanation.deciding])
+        if not any(watched):
+            return explanation
+        jobs = [attrs.evolve(self._job(self.parties[number], number), watched=watched) for number in (0, 1)]
+        answers = self.runner.run(jobs)
+        made = [one.runs[0].made if isinstance(one, PartyAnswer) else None for one in answers]
+        tests = [attrs.evolve(test, factor=with_places(test.factor, made)) for test in explanation.tests]
+        return attrs.evolve(explanation, tests=tests)
 
     def _narrowed(self, explanation: PartyExplanation, answers: list[PartyAnswer | None]) -> PartyExplanation:
         """Compare the steps with less that differs: only what decides alone, or all but what was seen to have no effect."""
@@ -383,18 +387,6 @@ class _Case:
 
     def _aligned(self, explanation: PartyExplanation, answers: Sequence[PartyAnswer | None]) -> PartyExplanation:
         """Compare the traces and the states of two answers."""
-        steps = [one.step if one is not None else None for one in answers]
-        self.notes += [
-            f"{party.label}: the step was not traced: {one.not_traced}"
-            for party, one in zip(self.parties, answers, strict=True)
-            if one is not None and one.not_traced is not None
-        ]
-        if steps[0] is None or steps[1] is None:
-            return explanation
-        self.notes += [step.note for step in steps if step is not None and step.note is not None]
-        cause = find_cause(Alignment(steps[0].trace, steps[1].trace))
-        if cause is not None and cause.kind == "operation" and gives_fresh_memory(cause.operation):
-            cause = find_cause(Alignment(steps[0].trace, steps[1].trace, past_memory=True))
-        states = (steps[0].state, steps[1].state) if steps[0].state is not None and steps[1].state is not None else None
-        fields = compare_states(*states, STATE_LABELS) if states is not None else []
-        return attrs.evolve(explanation, cause=cause, states=states, fields=fields)
+        explanation, notes = aligned(explanation, self.parties, answers)
+        self.notes += notes
+        return explanation

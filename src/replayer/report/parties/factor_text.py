@@ -30,6 +30,8 @@ def factor_text(factor: Factor) -> str:
         "package": f"the package {factor.name} as a whole",
         "factory": "the simulation",
         "variable": f"the environment variable {factor.name}{remark}",
+        "setting": f"{factor.name}, a setting of the whole process that the state does not hold",
+        "value": f"{factor.name}, which the state does not hold",
     }
     brought = f", with {', '.join(factor.brought)}, which it imports and only one of them has" if factor.brought else ""
     return f"{names.get(factor.kind, factor.name)}: {first} in A, {second} in B{brought}"

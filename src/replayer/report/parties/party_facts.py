@@ -8,7 +8,7 @@ import attrs
 
 from replayer.desync.object_diff import shown_fields
 from replayer.diagnose.parties.party_explanation import FactorTest, PartyExplanation
-from replayer.diagnose.parties.tape_seeds import TriedSeeds
+from replayer.diagnose.parties.told.tape_seeds import TriedSeeds
 from replayer.report.parties.party_report import LABELS, CauseTexts
 
 

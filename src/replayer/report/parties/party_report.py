@@ -17,9 +17,9 @@ from replayer.diagnose.explain.cause import Cause
 from replayer.diagnose.explain.variant_choice import SEED
 from replayer.diagnose.parties.party import Party
 from replayer.diagnose.parties.party_explanation import PartyExplanation
-from replayer.diagnose.parties.tape_seeds import TriedSeeds
-from replayer.diagnose.parties.told_environment import ToldVariable
-from replayer.diagnose.parties.unnoted_reads import FoundVariable
+from replayer.diagnose.parties.told.tape_seeds import TriedSeeds
+from replayer.diagnose.parties.told.told_environment import ToldVariable
+from replayer.diagnose.parties.told.unnoted_reads import FoundVariable
 from replayer.report.cause_text import cause_text
 from replayer.report.parties.factor_text import changed_lines, factor_text, test_text
 

@@ -18,7 +18,7 @@ from recorder.ambient.outside.outside_read import variable_fact
 from replayer.diagnose.parties.differences.factors import find_factors
 from replayer.diagnose.parties.party import Made, Party
 from replayer.diagnose.parties.party_runner import PartyRun
-from replayer.diagnose.parties.told_environment import told_of, with_told
+from replayer.diagnose.parties.told.told_environment import told_of, with_told
 from replayer.report.parties.factor_text import factor_text
 
 from oracle.command_lines import run

@@ -22,7 +22,7 @@ from recorder import Recorder
 from replayer.diagnose.parties import party_runner
 from replayer.diagnose.parties.party import Party
 from replayer.diagnose.parties.party_runner import PartyAnswer, PartyRun
-from replayer.diagnose.parties.tape_seeds import try_seeds
+from replayer.diagnose.parties.told.tape_seeds import try_seeds
 from sim import Field, Schema, State
 
 from oracle.command_lines import TINY, assert_one_line, run

@@ -87,13 +87,19 @@ class DifferingSetting:
         what = "" if self.name in ORDERS else "a setting of the whole process that "
         return f"{self.name} differs before the step, {what or 'which '}the state does not hold"
 
-    def __str__(self) -> str:
+    @property
+    def texts(self) -> tuple[str, str]:
+        """Both values for people; of several values of one name, those that differ."""
         one, two = self.first, self.second
         if isinstance(one, dict) and isinstance(two, dict):
             names = [name for name in {**one, **two} if one.get(name, _MISSING) != two.get(name, _MISSING)]
             one, two = (", ".join(f"{name} {_in_words(values, name)}" for name in names) for values in (one, two))
         if isinstance(one, list) and isinstance(two, list) and len(one) != len(two):
             one, two = ([entry for entry in these if entry not in others] for these, others in ((one, two), (two, one)))
+        return str(one), str(two)
+
+    def __str__(self) -> str:
+        one, two = self.texts
         what = "" if self.name in ORDERS else ", a setting of the whole process"
         return f"{self.name}{what}: A {one}, B {two}"
 
@@ -203,7 +209,7 @@ def _set_usable(count: int) -> None:
     os.sched_setaffinity(0, processors[:count])
 
 
-_WORKING_DIRECTORY = "os.getcwd()"
+WORKING_DIRECTORY = "os.getcwd()"
 _LOCALE = "locale.setlocale(locale.LC_ALL)"
 _USABLE = "len(os.sched_getaffinity(0))"
 _FLOAT_ERRORS = f"{FLOAT_ERRORS} (floating-point errors)"
@@ -239,7 +245,7 @@ _ALL: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
         lambda name: locale.setlocale(locale.LC_ALL, name),
     ),
     "sys.argv": (lambda: list(sys.argv), _set_arguments),
-    _WORKING_DIRECTORY: (_folder, os.chdir),
+    WORKING_DIRECTORY: (_folder, os.chdir),
     "warnings.filters": (_filters, _set_filters),
     "signal.getsignal()": (_handlers, _set_handlers),
     **({_USABLE: (_usable, _set_usable)} if hasattr(os, "sched_setaffinity") else {}),
@@ -252,11 +258,16 @@ def process_settings() -> Settings:
     return {name: read() for name, (read, _) in _ALL.items()}
 
 
+def process_setting(name: str) -> Any:
+    """One of the settings of this process."""
+    return _ALL[name][0]()
+
+
 def without_folder(settings: dict[str, Any], folder: Path) -> None:
     """Name the working directory by its place inside of a folder, which stands where another one stood."""
-    place = settings.get(_WORKING_DIRECTORY)
+    place = settings.get(WORKING_DIRECTORY)
     if isinstance(place, str) and Path(place).is_relative_to(folder):
-        settings[_WORKING_DIRECTORY] = str(Path(place).relative_to(folder))
+        settings[WORKING_DIRECTORY] = str(Path(place).relative_to(folder))
 
 
 def set_process_settings(settings: Mapping[str, Any]) -> None:
@@ -300,7 +311,7 @@ def recorded_settings(noted: Mapping[str, str], near: Path | None = None) -> Set
     folder = noted.get(FOLDER)
     if folder not in (None, process_facts().get(FOLDER)):
         place = next((place for place in _near(near) if folder_digest(place) == folder), None)
-        found |= {} if place is None else {_WORKING_DIRECTORY: place}
+        found |= {} if place is None else {WORKING_DIRECTORY: place}
     return found
 
 

@@ -19,8 +19,8 @@ class Factor:
     """One difference.
 
     Attributes:
-        kind: "inputs", "argument", "configuration", "file", "module", "variable", "package", "factory", "interpreter" or
-            "together".
+        kind: "inputs", "argument", "configuration", "file", "module", "variable", "setting", "value", "package", "factory",
+            "interpreter" or "together".
         name: of the argument, the module and so on.
         texts: for people: what A has, and what B has.
         remark: what else is said of it; empty without one.
@@ -28,6 +28,7 @@ class Factor:
         parts: of "together", the differences that are given at once.
         brought: modules that only one party has, and that were given with a module, which imports them.
         modules: those that are exchanged.
+        key: of a value of a module, its name as processes take it.
         give: returns a party with what the first (0) or the second party (1) has.
     """
 
@@ -40,6 +41,7 @@ class Factor:
     remark: str = ""
     brought: tuple[str, ...] = ()
     modules: tuple[ModulePair, ...] = ()
+    key: str = ""
 
 
 def together(factors: list[Factor]) -> Factor:

@@ -13,8 +13,10 @@ from replayer.diagnose.parties.differences.module_factors import module_factors
 from replayer.diagnose.parties.differences.module_files import is_installed
 from replayer.diagnose.parties.differences.one_sided import one_sided_modules, untested_modules
 from replayer.diagnose.parties.differences.read_files import file_factors, untested_files
+from replayer.diagnose.parties.differences.set_factors import set_factors
 from replayer.diagnose.parties.party import Made, Party
 from replayer.tape.tape import Tape
+from replayer.value_text import readable_inputs
 
 _TEXT_CHARS_MAX = 120
 _UNTESTED_SHOWN = 6
@@ -35,6 +37,7 @@ def find_factors(
         *file_factors(*made),
         *module_factors(*made),
         *_variables(parties, made),
+        *set_factors(parties, made),
     ]
     if first.sim != second.sim:
         sims = first.sim, second.sim
@@ -78,7 +81,7 @@ def _inputs(parties: tuple[Party, Party], tapes: tuple[Tape, Tape], ticks: range
     if not differing:
         return []
     frames = parties[0].frames, parties[1].frames
-    texts = [_short(tape.frame(differing[0]).inputs) for tape in tapes]
+    texts = [_short(readable_inputs(tape.frame(differing[0]).inputs)) for tape in tapes]
     return [
         Factor(
             "inputs",

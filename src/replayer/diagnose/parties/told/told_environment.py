@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import attrs
 
@@ -12,11 +13,13 @@ from recorder.ambient.outside.outside_note import OutsideNote
 from recorder.ambient.outside.outside_read import UNSET, VARIABLE, variable_fact
 from recorder.ambient.outside.process_facts import VARIABLES
 from replayer.diagnose.explain.source_lines import SourceFile
-from replayer.diagnose.explain.variant_choice import VERSIONS, fixed_seed, recorded_switches
+from replayer.diagnose.explain.values.process_settings import differing_settings, recorded_settings
+from replayer.diagnose.explain.variant_choice import VERSIONS, fixed_seed, folder_of, recorded_switches
 from replayer.diagnose.parties.differences.factor import PARTIES
 from replayer.diagnose.parties.differences.module_files import is_installed
 from replayer.diagnose.parties.party import Made, Party
 from replayer.diagnose.parties.party_runner import PartyRun
+from replayer.tape.noted_outside import noted_at
 from replayer.tape.tape import Tape
 
 # Where programs and files are; the seed has its own test.
@@ -36,12 +39,15 @@ def recorded_environment(meta: Mapping[str, object], present: Mapping[str, str])
 class ToldVariable:
     """A variable that a party's code reads, and of which its tape has the digest of another value than the party gets.
 
+    Or a setting of the process that the tape tells.
+
     Attributes:
         party: 0 for A, 1 for B.
         name: of the variable.
         place: the first line that reads it; empty for one that tapes note as it is, such as TZ.
         present: the value that the party has here; None if it is not set.
         values: the value on the tape, in a tuple; empty if it is not known: none that was tried has the digest.
+        setting: of a setting of the process, the value on the tape as it is put in place; None for a variable.
     """
 
     party: int
@@ -49,11 +55,14 @@ class ToldVariable:
     place: str
     present: str | None
     values: tuple[str | None, ...]
+    setting: Any = None
 
     @property
     def text(self) -> str:
         """The note on it."""
         label = PARTIES[self.party]
+        if self.setting is not None:
+            return f"the simulation of {label} runs with {self.name} {self.values[0]}, as tape {label} tells"
         read = f"the environment variable {self.name} (read at {self.place})"
         if not self.values:
             own = "not set" if self.present is None else self.present
@@ -78,6 +87,24 @@ def told_of(
         if run.made is not None:  # Those that a step reads first are tried later, where the other party is as recorded.
             of_steps = len(wrong) > 1
             found += _told_variables(number, parties[number], run.made, notes[number], of_steps=of_steps)
+    return found
+
+
+def told_settings(runs: Sequence[PartyRun | None], tapes: Sequence[Tape], tick: int) -> list[ToldVariable]:
+    """The settings of the process that the tapes tell of the step to a tick, where they differ from those of the parties.
+
+    Those that may have been changed before the step or after it are left out.
+    """
+    found = list[ToldVariable]()
+    for number, (run, tape) in enumerate(zip(runs, tapes, strict=True)):
+        noted = noted_at(tape, tick).note.process
+        if run is None or run.made is None or not noted:
+            continue
+        settings = recorded_settings(noted, folder_of(tape))
+        found += [
+            ToldVariable(number, one.name, "", one.texts[0], (one.texts[1],), one.second)
+            for one in differing_settings(run.made.settings, settings)
+        ]
     return found
 
 
@@ -109,13 +136,16 @@ def _noted_setting(name: str, note: OutsideNote) -> tuple[str | None, ...]:
     return (note.process.get(name),)
 
 
-def with_told(parties: Sequence[Party], told: Iterable[ToldVariable]) -> tuple[Party, Party]:
+def with_told(parties: Sequence[Party], told: Sequence[ToldVariable]) -> tuple[Party, Party]:
     """The parties with the values that are known."""
+    own = [[one for one in told if one.party == number] for number in range(len(parties))]
     first, second = (
         attrs.evolve(
-            party, environment={**party.environment, **{one.name: one.values[0] for one in told if one.party == number}}
+            party,
+            environment={**party.environment, **{one.name: one.values[0] for one in of_one if one.setting is None}},
+            settings={**party.settings, **{one.name: one.setting for one in of_one if one.setting is not None}},
         )
-        for number, party in enumerate(parties)
+        for party, of_one in zip(parties, own, strict=True)
     )
     return first, second
 
