@@ -13,6 +13,9 @@ import pytest
 
 import recorder
 import replayer.commands.main
+from replayer.diagnose.parties.differences.factors import find_factors
+from replayer.diagnose.parties.party import Made, Party
+from replayer.tape.tape import Tape
 
 from oracle.command_lines import run
 
@@ -134,3 +137,19 @@ def test_the_line_that_reads_the_rule_is_named_and_not_the_one_that_saves(
     cause = explained(capsys, "--sim two_seats:short --other-sim two_seats:long")
     assert cause["text"] == "if self.place > self.rule.far:"
     assert [value["name"] for value in cause["outside"]] == ["self.rule"]
+
+
+def test_differing_calls_are_shown_with_their_arguments(module: Any) -> None:
+    """A tape holds arguments that are objects as bytes."""
+    for name, word in (("a.tape", "ford"), ("b.tape", "weir")):
+        table = recorder.record(module.Table(), name, step=("play", "say"), trial_ms=0)
+        table.play([])
+        table.say([module.Rule(9, 1, word), 3])
+        table.close()
+    parties = [Party(name, Path(name), Path(name)) for name in ("a.tape", "b.tape")]
+    made = Made(None, {}, {}, {}, [], "3")
+    with Tape("a.tape") as one, Tape("b.tape") as other:
+        [factor] = find_factors((parties[0], parties[1]), (one, other), (made, made), range(1, 3))
+    assert factor.kind == "inputs"
+    assert all(f"Rule(9, 1, '{word}')" in text for word, text in zip(("ford", "weir"), factor.texts, strict=True))
+    assert not any("\\x" in text for text in factor.texts)
