@@ -12,7 +12,7 @@ from replayer.diagnose.parties.differences.factor import Factor
 from replayer.diagnose.parties.party_explanation import FactorTest
 from replayer.diagnose.parties.party_runner import PartyRun
 from replayer.diagnose.parties.step_results import outcome_of
-from replayer.report.parties.party_report import party_lines
+from replayer.report.parties.party_report import CauseTexts, party_lines
 from sim import Field, Schema, State
 
 IDLE = FactorTest(Factor("module", "rules", ("a.py", "b.py"), lambda to, _: to), ("A", "B"))
@@ -126,3 +126,17 @@ def test_errors_of_changed_parties_are_an_outcome_of_their_own() -> None:
         "B",
         "raised",
     ]
+
+
+@pytest.mark.parametrize("decides", [True, False])
+def test_the_line_does_not_say_that_the_cause_is_unknown_once_a_setting_is_named_as_the_cause(*, decides: bool) -> None:
+    """The line is where a value differs first; what it read was not seen."""
+    texts = ("prec 28", "prec 9 (set at shop.py:4)")
+    test = FactorTest(Factor("setting", "decimal.getcontext()", texts, lambda to, _: to), ("B", "A"))
+    line: Any = SimpleNamespace(kind="unseen", other_place=None)
+    shown = explanation(cause=line, tests=[test], deciding=[test] if decides else [])
+    words = "\n".join(party_lines(shown, CauseTexts(lambda _: ["", "  shop.py:7 in pay"], lambda _: {})))
+    setting = "decimal.getcontext(), a setting of the whole process that the state does not hold: prec 28 in A, prec 9"
+    assert (f"cause: {setting} (set at shop.py:4) in B" in words) == decides
+    assert ("the cause is not known, since not all that lines read" in words) == (not decides)
+    assert "line: after this line a value differs; " in words

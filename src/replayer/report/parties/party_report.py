@@ -73,7 +73,11 @@ def party_lines(explanation: PartyExplanation, texts: CauseTexts) -> list[str]:
         *_verdict_lines(explanation),
     ]
     if explanation.cause is not None:
-        lines += ["", f"line: {_kind_text(explanation.cause)}", *texts.lines(explanation.cause)[1:]]
+        lines += [
+            "",
+            f"line: {_kind_text(explanation.cause, is_known=bool(explanation.deciding or explanation.variable))}",
+            *texts.lines(explanation.cause)[1:],
+        ]
     if explanation.tests:
         lines += ["", f"tested at tick {explanation.tick:,}:"]
         lines += [f"  {test_text(test)}" for test in explanation.tests]
@@ -298,7 +302,8 @@ def _read_text(explanation: PartyExplanation) -> str:
     return f"; up to its end the simulation reads {named}, of which each party may have had its own: not compared"
 
 
-def _kind_text(cause: Cause) -> str:
+def _kind_text(cause: Cause, *, is_known: bool) -> str:
+    """What is said of the line. is_known: True if what the parties differ in is named as the cause."""
     match cause.kind:
         case "operation":
             return f"{cause.operation} gives different results from the same inputs"
@@ -306,6 +311,8 @@ def _kind_text(cause: Cause) -> str:
             return "the two versions of the code differ here"
         case "outside" | "version":
             return "this line reads a value that is not in the state, and that differed before it ran"
+        case "unseen" if is_known:
+            return "after this line a value differs; not all that lines read and change was seen"
     return cause_text(cause)
 
 
