@@ -27,6 +27,7 @@ from recorder.ambient.caches.cached_results import (
     with_counterparts,
 )
 from recorder.ambient.members import WEAK_KEYS
+from recorder.ambient.replacement.bound_methods import bind_to
 from recorder.ambient.replacement.instance_keys import InstanceKeys
 from recorder.ambient.replacement.named_values import ABSENT, Path, set_child
 from recorder.ambient.replacement.replaced import REMADE, Replacements
@@ -230,7 +231,7 @@ class Transplant:
                 memory = other.reshape(-1).view(np.uint8)
                 joined = np.ndarray(one.shape, one.dtype, memory.data, offset, one.strides)
                 set_child(holder, path[-1], joined)
-        else:
+        elif first[0][0] == INSTANCE or not bind_to(copy.objects, first, path):
             set_child(holder, path[-1], other)
 
     def _has(self, path: Path) -> bool:

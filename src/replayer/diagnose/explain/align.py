@@ -68,6 +68,7 @@ class Alignment:
         memory: values that count as equal.
         item_of: indices of items, by indices of the first trace's records.
         swapped: frames of methods that the two called for different objects.
+        suspended: frames of generators and coroutines, of which one of the two existed before the step.
     """
 
     def __init__(self, first: StepTrace, second: StepTrace, *, past_memory: bool = False) -> None:
@@ -90,6 +91,7 @@ class Alignment:
         self._history: tuple[History, History] = ({}, {})
         self._made: tuple[set[str], set[str]] = (set(), set())  # Variables that a line gave their first value.
         self.swapped: set[int] = set()
+        self.suspended: set[int] = set(first.suspended)
         numbers = {name: number for number, name in first.owners.items()}
         self._names: dict[str, str] = {  # From prefixes of the second trace to those of the first.
             f"o{number}": f"o{numbers[name]}" for number, name in second.owners.items() if name in numbers
@@ -223,6 +225,8 @@ class Alignment:
         if f"f{second.frame}" not in self._names:
             self._rename(f"f{second.frame}?:", f"f{first.frame}:")
         self._names[f"f{second.frame}"] = f"f{first.frame}"
+        if second.frame in self.second.suspended:
+            self.suspended.add(first.frame)
         if first.owner >= 0 and second.owner >= 0:
             known = self._names.get(f"o{second.owner}", f"o{first.owner}")
             if self._are_others(first.owner, second.owner) or known != f"o{first.owner}":
@@ -251,7 +255,9 @@ class Alignment:
         return name[:1] == "o" and (not self.is_seen_by_both(name) or all(name in history for history in self._history))
 
     def _are_others(self, first: int, second: int) -> bool:
-        """Return True if two objects had names before the step, none of which leads to the other one."""
+        """Return True if two objects had names before the step, none of which leads to the other one, or if one was elsewhere."""
+        if second in self.second.elsewhere if first in self.first.owners else first in self.first.elsewhere:
+            return first in self.first.owners or second in self.second.owners
         one, other = self.first.owners.get(first), self.second.owners.get(second)
         if one is None or other is None or one == other:
             return False

@@ -14,7 +14,6 @@ import attrs
 
 from replayer.diagnose.explain.align import ARGUMENT, DIVERGED, HERE, HIDDEN, Alignment, ValueOrigin
 from replayer.diagnose.explain.answer.not_passed import is_not_passed
-from replayer.diagnose.explain.answer.read_names import ReadNames
 from replayer.diagnose.explain.answer.saved_changes import changed_before_save
 from replayer.diagnose.explain.answer.search_ends import (
     draws_from,
@@ -24,7 +23,6 @@ from replayer.diagnose.explain.answer.search_ends import (
     is_frozen,
     may_make_values,
     names_what_differs,
-    objects_called,
     only_fetches,
     used_between,
     without_claim,
@@ -32,6 +30,7 @@ from replayer.diagnose.explain.answer.search_ends import (
 from replayer.diagnose.explain.answer.set_orders import orders_of_made, orders_of_names, orders_of_returned
 from replayer.diagnose.explain.answer.walked_sets import walked_before
 from replayer.diagnose.explain.cause import OPEN, Cause, DifferingValue, SourceLocation, is_save
+from replayer.diagnose.explain.choice.chosen_objects import ChosenObjects
 from replayer.diagnose.explain.step_trace import RESUME, RETURN, Operation
 from replayer.diagnose.explain.versions.edited_definitions import edited_definition
 
@@ -46,7 +45,7 @@ def find_cause(alignment: Alignment) -> Cause | None:
     return None if start is None else _BackwardSearch(alignment).find(*start)
 
 
-class _BackwardSearch(ReadNames):
+class _BackwardSearch(ChosenObjects):
     def __init__(self, alignment: Alignment) -> None:
         super().__init__(alignment)
         self._path: list[tuple[SourceLocation, str]] = []
@@ -180,27 +179,6 @@ class _BackwardSearch(ReadNames):
                 return attrs.evolve(chosen, kind="outside", value=None, way=[(chosen.place, "the object"), *cause.way])
         return None
 
-    def _chosen(self, item: int) -> tuple[str, ValueOrigin] | None:
-        """Of a function that the two call for different objects: the variable that led to them, and the line that made it."""
-        record = self._record(item)
-        caller = self._alignment.item_of.get(record.parent)
-        if record.frame not in self._alignment.swapped or caller is None or self._items[caller].second is None:
-            return None
-        function, frame = record.function.rpartition(".")[2], self._record(caller).frame
-        for word, is_object in objects_called(self._place(caller).text, function):
-            name = f"f{frame}:{word}"
-            origin = self._alignment.origin(name, caller)  # Such as the key by which it is found.
-            if origin is not None and origin.kind != HIDDEN:
-                return name, origin
-            place = next((place for place in range(caller - 1, -1, -1) if self._makes(name, place)), None)
-            if place is not None and is_object:
-                return name, ValueOrigin(HERE, place)
-        return None
-
-    def _is_hidden(self, name: str, item: int) -> bool:
-        origin = self._alignment.origin(name, item)
-        return origin is not None and origin.kind == HIDDEN
-
     def _effect(self, item: int) -> tuple[str, ValueOrigin] | None:
         """What begins to differ at an item, in what its function returns, or by branches; None if nothing does."""
         following = self._items[item + 1] if item + 1 < len(self._items) else None
@@ -220,8 +198,11 @@ class _BackwardSearch(ReadNames):
             if origin is not None:
                 source, call = self._alignment.source(record.path), self._place(max(origin.item, 0)).text
                 is_hidden = origin.kind == ARGUMENT and is_not_passed(source, records, record, name, call)
-                origins.append((name, ValueOrigin(HIDDEN, -1) if is_hidden else origin))
+                resumed = self._resumed(item, name) if origin.kind in (ARGUMENT, HIDDEN) else None
+                origins.append(resumed or (name, ValueOrigin(HIDDEN, -1) if is_hidden else origin))
         if record.kind == RESUME or self._group(item) != [item]:
+            if (chosen := self._chosen_below(item)) is not None:
+                return [chosen]
             origins += self._returned(item)
             if not [entry for entry in origins if entry[1].kind != HIDDEN]:
                 origins += self._inside(item)
@@ -256,15 +237,6 @@ class _BackwardSearch(ReadNames):
                 found.append((name, ValueOrigin(HERE, place)))
         return found
 
-    def _makes(self, name: str, place: int) -> bool:
-        """Return True if a line that both ran made a variable."""
-        pair = self._items[place]
-        return (
-            pair.first is not None
-            and pair.second is not None
-            and name in self._alignment.first.records[pair.first].after
-        )
-
     def _returned(self, item: int) -> list[tuple[str, ValueOrigin]]:
         """Returns from functions that the item's line called, if they returned different values."""
         returns = []
@@ -282,15 +254,6 @@ class _BackwardSearch(ReadNames):
                 return [(changed[0], ValueOrigin("here", place))]
         return []
 
-    def _below(self, item: int) -> list[int]:
-        """Items, in both traces, of the calls that the item's statement made before it."""
-        group = self._group(item)
-        return [
-            place
-            for place in range(group[0], item)
-            if place not in group and self._items[place].first is not None and self._items[place].second is not None
-        ]
-
     # --- the result
 
     def _cause(self, item: int, name: str, origin: ValueOrigin, outside: list[str]) -> Cause:
@@ -302,6 +265,7 @@ class _BackwardSearch(ReadNames):
         # One of the two may have more lines to run before the statement is over, such as those of a call.
         settled, orders = self._alignment.next_pair(item), self._orders(name, item)
         is_known = settled < len(self._items) or not (self._alignment.first.limited or self._alignment.second.limited)
+        is_known = is_known and not (name in outside and self._is_as_before(name, item, settled))
         value = self._value_of_line(name, item, settled) if is_known else None
         is_operation = operation is not None and not is_frozen(operation[0], outside)
         if operation is not None and is_operation and other is None:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from recorder.ambient.roots import is_users
+from replayer.diagnose.explain.held.instance_objects import InstanceObjects
 from replayer.diagnose.explain.source_lines import SourceFile
 from replayer.diagnose.explain.step_trace import (
     LINE,
@@ -26,8 +27,9 @@ from replayer.diagnose.explain.step_trace import (
     Values,
     is_inner,
 )
-from replayer.diagnose.explain.value_hash import Digester, is_cache, is_data, text_of
-from replayer.diagnose.explain.values.attributes_before import Before
+from replayer.diagnose.explain.texts.value_texts import text_of
+from replayer.diagnose.explain.value_hash import Digester, is_cache, is_data
+from replayer.diagnose.explain.values.attributes_before import Before, attributes_before
 from replayer.diagnose.explain.values.class_data import asked_of_class, kept_by_classes, named_class
 from replayer.diagnose.explain.values.compiled_globals import compiled_globals
 from replayer.diagnose.explain.values.named_attributes import (
@@ -65,14 +67,13 @@ class LineTracer:
     def __init__(self, simulation: Simulation) -> None:
         self.trace = StepTrace()
         self.digester = Digester(self._state_offset_of)
-        self._by_content = Digester()
+        self._by_content, self._held = Digester(), InstanceObjects()
         self._simulation = simulation
         self._is_captured = hook(inner_of(simulation), HasAdapter) is not None
         self._running: dict[int, int] = {}  # By frame id: the record that the frame runs.
         self._frames: dict[int, int] = {}  # By frame id: its number.
         self._suspended: dict[int, FrameType] = {}  # Suspended generators.
-        self._frame_count = 0
-        self._last = -1
+        self._frame_count, self._last, self._members_left = 0, -1, MEMBERS_MAX
         self._seen: Values = {}
         self._objects: dict[int, tuple[int, Any]] = {}  # Kept alive: no other object may get their ids.
         self._large: dict[str, tuple[int, int, int]] = {}  # Of large values: id, digest and record at the last reading.
@@ -81,14 +82,17 @@ class LineTracer:
         self._read_counts: dict[tuple[str, str, int], int] = {}  # Of large values, by name and line.
         self._put_off: set[str] = set()  # Large values that were not read where a line named them.
         self._coming: tuple[str, int] | None = ("", 0)  # The line that is about to run; None after the step.
-        self._members_left = MEMBERS_MAX
         self._arena_hash: int | None = None
         self._sources: dict[str, SourceFile] = {}
         self._named_methods = NamedMethods()
         self._words: dict[tuple[str, int], frozenset[str]] = {}
         self._owners: dict[str, Any] = {}  # The objects by their prefixes.
         self.plain_before: dict[tuple[int, str], Any] = {}  # By id and attribute, before the step.
-        self.named: dict[int, tuple[str, Any]] = {}  # By id, before the step: the name of an object, and it itself.
+
+    def hold(self, held: InstanceObjects) -> None:
+        """Take the objects as they are before the step."""
+        self._held = self.digester.held = self._by_content.held = held
+        self.plain_before = attributes_before(held.named, self.digester)
 
     # --- events
 
@@ -102,6 +106,8 @@ class LineTracer:
         key = id(frame)
         if key not in self._frames:
             self._frames[key] = self._frame_count
+            if self._held.was_suspended(frame):
+                self.trace.suspended.add(self._frame_count)
             self._frame_count += 1
             fresh |= self._read_locals(frame)
         self._append(LINE, frame, fresh)
@@ -161,9 +167,11 @@ class LineTracer:
         """Return the trace after the step; the last changes belong to its last line."""
         self._read_state({})
         for key, (number, owner) in self._objects.items():
-            name, named = self.named.get(key, ("", None))
+            name, named = self._held.named.get(key, ("", None))
             if named is owner:
                 self.trace.owners[number] = name
+            if self._held.is_elsewhere(owner):
+                self.trace.elsewhere.add(number)
         return self.trace
 
     # --- reading values
@@ -256,7 +264,7 @@ class LineTracer:
             return False
         before = self.plain_before[key]
         if isinstance(before, Before):
-            return before.digest != Digester(self._state_offset_of).digest(value)
+            return before.digest != Digester(self._state_offset_of, self._held).digest(value)
         return type(before) is not type(value) or bool(before is not value and before != value)
 
     def _current_digest(self, name: str, value: Any, record: int) -> int:
@@ -376,11 +384,11 @@ class LineTracer:
     def _digest(self, value: Any, digester: Digester | None = None) -> int:
         digest = (digester or self.digester).digest(value)
         if digest not in self.trace.texts:
-            self.trace.texts[digest] = text_of(value)
+            self.trace.texts[digest] = text_of(value, self._held)
             self._keep(digest, value, by_content=digester is not None)
             is_large = (digester or self.digester).parts > LARGE_PARTS
             if self._kept_parts[is_large] < TOTAL_MAX and has_parts(value):
-                self.trace.parts[digest] = parts_of(value)
+                self.trace.parts[digest] = parts_of(value, self._held)
                 self._kept_parts[is_large] += len(self.trace.parts[digest])
         return digest
 

@@ -106,6 +106,8 @@ class StepTrace:
         owners: the names, before the step, of objects whose methods ran, by their numbers.
         modules: the files of the user's modules, by their names.
         not_kept: names of attributes that were functions, classes or modules, which have no digests.
+        elsewhere: the numbers of objects whose methods ran, that existed before the step and that the instance did not hold.
+        suspended: the numbers of frames of generators and coroutines that existed before the step.
     """
 
     records: list[Record] = attrs.field(factory=list)
@@ -120,6 +122,8 @@ class StepTrace:
     owners: dict[int, str] = attrs.field(factory=dict)
     modules: dict[str, str] = attrs.field(factory=dict)
     not_kept: set[str] = attrs.field(factory=set)
+    elsewhere: set[int] = attrs.field(factory=set)
+    suspended: set[int] = attrs.field(factory=set)
 
     def to_plain(self) -> dict[str, Any]:
         """Encode as lists, numbers, strings and bytes."""
@@ -136,6 +140,8 @@ class StepTrace:
             "owners": self.owners,
             "modules": self.modules,
             "not_kept": sorted(self.not_kept),
+            "elsewhere": sorted(self.elsewhere),
+            "suspended": sorted(self.suspended),
         }
 
     @staticmethod
@@ -154,6 +160,8 @@ class StepTrace:
             plain["owners"],
             plain["modules"],
             set(plain["not_kept"]),
+            set(plain["elsewhere"]),
+            set(plain["suspended"]),
         )
 
 

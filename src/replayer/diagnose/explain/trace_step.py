@@ -27,10 +27,10 @@ from replayer.desync.stack_depth import at_depth, differs_by_depth
 from replayer.diagnose.explain import traced_array as array_view
 from replayer.diagnose.explain.foreign.foreign_calls import watch_foreign_calls
 from replayer.diagnose.explain.foreign.unseen_draws import drawn_from, find_draws
+from replayer.diagnose.explain.held.instance_objects import InstanceObjects
 from replayer.diagnose.explain.line_trace import LineTracer
 from replayer.diagnose.explain.step_trace import LINE, StepTrace
-from replayer.diagnose.explain.values.attributes_before import attributes_before
-from replayer.diagnose.explain.values.identities import identities_of, names_of_objects
+from replayer.diagnose.explain.values.identities import identities_of
 from replayer.diagnose.explain.values.layouts import orders_of
 from replayer.diagnose.explain.values.loaded_lines import LoadedValue
 from replayer.diagnose.explain.values.process_settings import process_settings
@@ -249,8 +249,8 @@ def _files_of_modules(is_own: Callable[[str], bool]) -> dict[str, str]:
 
 def _traced(simulation: Simulation, inputs: Any, *, arrays: bool) -> dict[str, Any]:
     tracer, is_own = LineTracer(simulation), OwnCode(simulation)
-    tracer.trace.identities, tracer.named = identities_of(simulation), names_of_objects(simulation)
-    tracer.plain_before = attributes_before(tracer.named, tracer.digester)
+    tracer.trace.identities = identities_of(simulation)
+    tracer.hold(InstanceObjects.of(simulation))
     tracer.trace.settings = process_settings() | orders_of(simulation)
     tracer.trace.modules = _files_of_modules(is_own)
     if arrays:

@@ -8,16 +8,15 @@ file, an object of an extension) counts by its type alone.
 from __future__ import annotations
 
 import datetime as dt
-import random
 import struct
 import uuid
 import weakref
 from collections import defaultdict, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
 from decimal import Decimal
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from pathlib import PosixPath, PurePosixPath, PureWindowsPath, WindowsPath
 from types import BuiltinFunctionType, CoroutineType, FrameType, FunctionType, GeneratorType, MethodType, ModuleType
 from typing import Any
@@ -25,10 +24,12 @@ from typing import Any
 import numpy as np
 import xxhash
 
-from recorder.ambient.c_memory import is_memory, memory_of, memory_text
-from recorder.ambient.iterators import ITERATOR_TYPES, IteratorParts, parts_of, upcoming_text
+from recorder.ambient.c_memory import is_memory, memory_of
+from recorder.ambient.iterators import ITERATOR_TYPES, IteratorParts, parts_of
+from replayer.diagnose.explain.held.instance_objects import InstanceObjects
+from replayer.diagnose.explain.held.random_states import generator_state
 from replayer.playback.work_tree import without_tree_name
-from sim.enum_members import member_name, without_places
+from sim.enum_members import without_places
 from sim.kernel.state import Snapshot, State
 
 PARTS_MAX = 20_000  # Of one value; of a larger one, the first parts and the size count.
@@ -37,10 +38,10 @@ LEVELS_MAX = 12  # Nested containers and objects deeper than this count by their
 MEMBER_LEVELS = 2  # Of a member of a set.
 MEMBER_PARTS_MAX = 200
 BITS_MAX = 2048  # An integer of 640 digits: so many may always be turned into text.
-TEXT_CHARS_MAX = 80  # Of a value that is shown.
 
+_NOTHING_HELD = InstanceObjects()
 _DOUBLE = struct.Struct("<d")
-_PLAIN = (type(None), bool, int, str, bytes, complex, Ellipsis.__class__, range, slice)
+PLAIN = (type(None), bool, int, str, bytes, complex, Ellipsis.__class__, range, slice)
 _TIMES = (dt.datetime, dt.time)  # They may refer to a time zone of a user's class.
 _BY_TEXT = {  # Their texts are their values; attributes show nothing of those that are of C types.
     *(dt.date, dt.timedelta, dt.timezone, uuid.UUID, Decimal, Fraction),
@@ -65,9 +66,15 @@ def is_data(value: Any) -> bool:
 class Digester:
     """Makes digests, and counts the bytes that were hashed for them."""
 
-    def __init__(self, state_offset_of: Callable[[Any], int | None] = lambda _: None) -> None:
-        """state_offset_of: the offset of an array in the state's memory, or None; that memory is not hashed."""
+    def __init__(
+        self, state_offset_of: Callable[[Any], int | None] = lambda _: None, held: InstanceObjects = _NOTHING_HELD
+    ) -> None:
+        """state_offset_of: the offset of an array in the state's memory, or None; that memory is not hashed.
+
+        held: what methods and the like lead to counts by its place there, and not only by its content.
+        """
         self._state_offset_of = state_offset_of
+        self.held = held
         self.hashed_bytes = 0
         self.parts = 0  # Of the last value.
         self._made: list[Any] = []
@@ -84,8 +91,8 @@ class Digester:
     def _feed(self, hasher: Any, value: Any, level: int, seen: dict[int, int], left: list[int]) -> None:
         left[0] -= 1
         kind = type(value)
-        if kind in _PLAIN:  # Most values, and so first.
-            hasher.update(f"{kind.__name__}:{_plain_text(value)}".encode("utf-8", "surrogatepass"))
+        if kind in PLAIN:  # Most values, and so first.
+            hasher.update(f"{kind.__name__}:{plain_text(value)}".encode("utf-8", "surrogatepass"))
             return
         if kind is float:
             hasher.update(b"float:" + _DOUBLE.pack(value))  # By bytes: -0.0 is not 0.0, and a NaN is itself.
@@ -93,7 +100,7 @@ class Digester:
         if isinstance(value, np.ndarray) and not value.ndim and self._is_outside_state(value):
             value = np.asarray(value)[()]  # Arithmetic turns such arrays into scalars, which a load then restores.
             kind = type(value)
-        text = "" if isinstance(value, State | Snapshot) else _value_text(value)  # Fields are watched one by one.
+        text = "" if isinstance(value, State | Snapshot) else value_text(value)  # Fields are watched one by one.
         if text is not None:
             hasher.update(f"{kind.__name__}:{text}".encode("utf-8", "surrogatepass"))
             return
@@ -129,7 +136,9 @@ class Digester:
         hasher.update(f"{value.__module__}.{value.__qualname__}".encode())
         if value.__closure__ and level < LEVELS_MAX and id(value) not in seen:
             seen[id(value)] = len(seen)
-            self._feed(hasher, self._kept_alive(_closure_data(value)), level + 1, seen, left)
+            kept = self._kept_alive(_closure_data(value))
+            self._feed(hasher, kept, level + 1, seen, left)
+            hasher.update(self._places(kept.values()))
 
     def order_of(self, values: set[Any] | frozenset[Any]) -> tuple[int, int]:
         """64 bits for the members of a set, and 64 for the order in which it gives them."""
@@ -151,6 +160,11 @@ class Digester:
         """A value that was made for the digest: as long as it lives, no other one gets its id."""
         self._made.append(made)
         return made
+
+    def _places(self, values: Iterable[Any]) -> bytes:
+        """Where objects are that something leads to; empty as long as nothing is held."""
+        owners = (one.__self__ if isinstance(one, MethodType) else one for one in values)
+        return "".join(map(self.held.text_of_place, owners)).encode()
 
     def _is_outside_state(self, array: Any) -> bool:
         """Return True if an array holds plain values outside the state's memory."""
@@ -189,13 +203,14 @@ class Digester:
                     self._feed(hasher, key, level, seen, left)
                     self._feed(hasher, part, level, seen, left)
             case MethodType():
-                hasher.update(value.__func__.__qualname__.encode())
-            case GeneratorType() | CoroutineType() | weakref.ref() | ContextVar():
+                hasher.update(f"{value.__func__.__qualname__}{self.held.text_of_place(value.__self__)}".encode())
+            case GeneratorType() | CoroutineType() | weakref.ref() | ContextVar() | partial():
                 self._feed(hasher, self._kept_alive(_reached(value)), level, seen, left)
+                hasher.update(self._places(_led_to(value)))
             case _ if type(value) in ITERATOR_TYPES:
                 self._feed(hasher, self._kept_alive(_held(parts_of(value))), level, seen, left)
             case _:
-                for name, part in (_generator_state(value) or attributes_of(value)).items():
+                for name, part in (generator_state(value) or attributes_of(value)).items():
                     hasher.update(name.encode())
                     self._feed(hasher, part, level, seen, left)
 
@@ -212,7 +227,7 @@ def rule_of(value: Any) -> str:
     return f"default {name}" + ("" if code is None else f" at line {code.co_firstlineno}")
 
 
-def _plain_text(value: Any) -> str:
+def plain_text(value: Any) -> str:
     """The text of a plain value; of an integer with more digits than Python turns into text here, its hexadecimal digits."""
     return hex(value) if type(value) is int and value.bit_length() > BITS_MAX else without_tree_name(repr(value))
 
@@ -232,7 +247,7 @@ def _closure_data(function: FunctionType) -> dict[str, Any]:
     return found
 
 
-def _value_text(value: Any) -> str | None:
+def value_text(value: Any) -> str | None:
     """The text of a number, a time, a path and so on, which shows its whole value; None for other kinds of values."""
     if (kind := type(value)) in _BY_TEXT:
         return without_tree_name(str(value))
@@ -246,23 +261,32 @@ def _value_text(value: Any) -> str | None:
 def _reached(value: Any) -> Any:
     """The place that a generator has reached, or the referent of a weak reference: both by their plain values alone.
 
-    What is referred to weakly may refer back. Of a context variable: its value.
+    What is referred to weakly may refer back. Of a context variable: its value. Of a partial function: that, and the arguments.
     """
     if isinstance(value, ContextVar):
-        return _current(value)
+        return current(value)
+    if isinstance(value, partial):
+        return [value.func, value.args, value.keywords]
     if isinstance(value, weakref.ref):
         referent = value()
         return None if referent is None else [type(referent).__qualname__, _plain_of(attributes_of(referent))]
-    frame = _frame_of(value)
+    frame = frame_of(value)
     return None if frame is None else [frame.f_lineno, frame.f_lasti, _plain_of(frame.f_locals)]
 
 
-def _frame_of(value: GeneratorType[Any, Any, Any] | CoroutineType[Any, Any, Any]) -> FrameType | None:
+def _led_to(value: Any) -> Iterable[Any]:
+    """The objects that a weak reference or the arguments of a partial function lead to."""
+    if isinstance(value, partial):
+        return (*value.args, *value.keywords.values())
+    return (value(),) if isinstance(value, weakref.ref) else ()
+
+
+def frame_of(value: GeneratorType[Any, Any, Any] | CoroutineType[Any, Any, Any]) -> FrameType | None:
     """The frame of a generator or a coroutine; None if it has ended."""
     return value.cr_frame if isinstance(value, CoroutineType) else value.gi_frame
 
 
-def _current(variable: ContextVar[Any]) -> tuple[Any, ...]:
+def current(variable: ContextVar[Any]) -> tuple[Any, ...]:
     """The value of a variable in this context; nothing if it has none."""
     try:
         return (variable.get(),)
@@ -271,27 +295,11 @@ def _current(variable: ContextVar[Any]) -> tuple[Any, ...]:
 
 
 def _plain_of(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: one for name, one in values.items() if type(one) in (*_PLAIN, float)}
+    return {name: one for name, one in values.items() if type(one) in (*PLAIN, float)}
 
 
 def _held(parts: IteratorParts | None) -> tuple[Any, ...]:
     return () if parts is None else parts.held
-
-
-def _generator_state(value: Any) -> dict[str, Any] | None:
-    """The complete state of a random generator; None if value is not a generator."""
-    match value:
-        case random.SystemRandom():
-            return {}  # It has no state: each draw asks the system.
-        case random.Random():
-            return {"state": value.getstate()}
-        case np.random.Generator():
-            return dict(value.bit_generator.state)
-        case np.random.BitGenerator():
-            return dict(value.state)
-        case np.random.RandomState():
-            return dict(value.get_state(legacy=False))
-    return None
 
 
 @cache
@@ -317,84 +325,3 @@ def attributes_of(value: Any) -> dict[str, Any]:
             continue  # An empty slot.
     own = getattr(value, "__dict__", None)
     return attributes | without_places(value, own) if isinstance(own, dict) else attributes
-
-
-def text_of(value: Any) -> str:
-    """A short text of a value, for people. It runs no code of the user's."""
-    if type(value) in _PLAIN or isinstance(value, float):
-        text = _plain_text(value)
-    elif isinstance(value, np.ndarray):
-        plain = np.asarray(value)
-        shape = "×".join(map(str, plain.shape)) or "one"
-        text = f"{shape} {plain.dtype}"
-        if plain.size <= 6 and not plain.dtype.hasobject:
-            text += f" {plain.tolist()}"
-    elif isinstance(value, np.generic):
-        text = f"{value.dtype} {value.item()!r}"
-    elif is_cache(value):
-        text = f"a cache of {value.cache_info().currsize}"
-    elif type(value) in {list, tuple, dict, set, frozenset}:
-        text = _text_of_many(value)
-    elif type(value) in ITERATOR_TYPES:
-        following = upcoming_text(value)
-        text = f"an iterator ({type(value).__name__})"
-        text += "" if following is None else f" that continues with {following}"
-    elif isinstance(value, GeneratorType | CoroutineType):
-        kind, frame = ("coroutine" if isinstance(value, CoroutineType) else "generator"), _frame_of(value)
-        text = f"a {kind} at line {frame.f_lineno}" if frame is not None else f"a {kind} that ended"
-    elif type(value) is weakref.ref:
-        text = "a weak reference to " + ("an object that has ended" if value() is None else text_of(value()))
-    elif type(value) is weakref.WeakValueDictionary:
-        text = f"a WeakValueDictionary of {text_of(list(vars(value)['data']))}"
-    else:
-        text = _text_of_other(value)
-    text = " ".join(text.split())
-    return text if len(text) <= TEXT_CHARS_MAX else text[: TEXT_CHARS_MAX - 1] + "…"
-
-
-def _text_of_other(value: Any) -> str:
-    """The text of a value that is neither a number, an array, a container nor an iterator."""
-    if (name := member_name(value)) is not None:
-        return name
-    if (text := _value_text(value)) is not None:
-        return f"{type(value).__name__} {text}"
-    match value:
-        case deque() | defaultdict():
-            return ", ".join(filter(None, [f"a {type(value).__name__} of {len(value)}", rule_of(value)]))
-        case FunctionType() | BuiltinFunctionType() | type():
-            return f"the {'class' if isinstance(value, type) else 'function'} {value.__module__}.{value.__qualname__}"
-        case MethodType():
-            return f"the method {value.__func__.__qualname__}"
-        case ContextVar():
-            return " ".join(["a ContextVar", *(f"that is {text_of(one)}" for one in _current(value))])
-    return memory_text(value) if is_memory(type(value)) else _text_of_generator(value) or f"a {type(value).__name__}"
-
-
-def _text_of_generator(value: Any) -> str | None:
-    """The state of a random generator as text, large parts as hashes; None if value is not a generator."""
-    state = _generator_state(value)
-    if state is None:
-        return None
-    name = state.pop("bit_generator", type(value).__name__)
-    if isinstance(value, random.Random) and not isinstance(value, random.SystemRandom):
-        *words, second = value.getstate()
-        state = (
-            {"state": words}
-            if second is None
-            else {"state": words, "second number of a pair from gauss()": str(second)}
-        )
-    digest = Digester().digest
-    shown = [
-        f"{key} {part}" if type(part) in (int, str) else f"{key} {digest(part):016x}"
-        for key, part in state.items()
-        if type(part) is not int or part  # Buffers are mostly empty.
-    ]
-    return f"{name}: {', '.join(shown)}"
-
-
-def _text_of_many(value: Any) -> str:
-    shown = list(value.items() if isinstance(value, dict) else value)[:8]
-    parts = [f"{text_of(part[0])}: {text_of(part[1])}" if isinstance(value, dict) else text_of(part) for part in shown]
-    inside = ", ".join(parts) + (f", … ({len(value):,})" if len(value) > len(shown) else "")
-    left, right = "[]" if isinstance(value, list) else "()" if isinstance(value, tuple) else "{}"
-    return f"{left}{inside}{right}" if value or type(value) in {list, tuple, dict} else "set()"

@@ -25,8 +25,9 @@ from replayer.commands.explain_facts import cause_facts
 from replayer.diagnose.explain.align import Alignment
 from replayer.diagnose.explain.cause import Cause
 from replayer.diagnose.explain.find_cause import find_cause
+from replayer.diagnose.explain.texts.value_texts import text_of
 from replayer.diagnose.explain.trace_step import TracedStep, trace_step
-from replayer.diagnose.explain.value_hash import Digester, text_of
+from replayer.diagnose.explain.value_hash import Digester
 from replayer.diagnose.explain.values.process_settings import (
     differing_settings,
     process_settings,

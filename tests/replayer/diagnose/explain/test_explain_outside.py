@@ -15,7 +15,8 @@ import pytest
 
 import replayer.commands.main
 from recorder import Recorder
-from replayer.diagnose.explain.value_hash import Digester, text_of
+from replayer.diagnose.explain.texts.value_texts import text_of
+from replayer.diagnose.explain.value_hash import Digester
 
 from oracle.command_lines import run
 

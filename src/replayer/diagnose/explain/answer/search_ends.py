@@ -23,7 +23,7 @@ _ITERATING = {
     "list",
     "tuple",
 }  # They make no values of objects.
-_DRAWN = re.compile(r"an? (?:iterator|generator|coroutine)\b|[A-Za-z_]\w*: ")  # Their texts, see value_hash.text_of.
+_DRAWN = re.compile(r"an? (?:iterator|generator|coroutine)\b|[A-Za-z_]\w*: ")  # Their texts, see value_texts.text_of.
 _TAKING = {
     *_ITERATING,
     "next",

@@ -34,7 +34,7 @@ class Before:
 
 
 def attributes_before(named: Mapping[int, tuple[str, Any]], digester: Digester) -> Attributes:
-    """The numbers and texts among the attributes of objects, and digests of containers. named: of names_of_objects."""
+    """The numbers and texts among the attributes of objects, and digests of containers. named: of InstanceObjects."""
     found: Attributes = {}
     left = PARTS_MAX
     for key, (_, one) in named.items():

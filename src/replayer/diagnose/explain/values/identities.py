@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 import attrs
 
@@ -70,11 +69,6 @@ def identities_of(simulation: Simulation) -> Identities:
         if type(ambient.objects.get(first)).__name__ not in NEVER_ALIASES:
             identities[name] = names.get(first, name)
     return identities
-
-
-def names_of_objects(simulation: Simulation) -> dict[int, tuple[str, Any]]:
-    """The first name of each object that a simulation holds, with the object itself, by its id."""
-    return {id(one): (name_of(path), one) for path, one in take_instance(simulation).objects.items()}
 
 
 def differing_identities(first: Mapping[str, str], second: Mapping[str, str]) -> Iterator[DifferingIdentity]:

@@ -11,7 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from replayer.diagnose.explain.value_hash import Digester, attributes_of, is_cache, is_data, rule_of, text_of
+from replayer.diagnose.explain.held.instance_objects import InstanceObjects
+from replayer.diagnose.explain.texts.value_texts import text_of
+from replayer.diagnose.explain.value_hash import Digester, attributes_of, is_cache, is_data, rule_of
 from sim.enum_members import member_name, shown_attributes
 from sim.kernel.state import Snapshot, State
 
@@ -22,6 +24,7 @@ TOTAL_MAX = 100_000  # Of all small values of a trace, and as many of all large 
 Parts = dict[str, str]  # By path, relative to the value: "[14].hp".
 ORDER = "order of "
 _SIZED = " of "  # In the title of a container.
+_NOTHING_HELD = InstanceObjects()
 _KEYS_SHOWN = 8
 _ATTRIBUTES_SHOWN = 2
 
@@ -37,15 +40,15 @@ def has_parts(value: Any) -> bool:
     return value is not None and is_data(value) and not is_cache(value) and bool(attributes_of(value))
 
 
-def parts_of(value: Any) -> Parts:
-    """The parts of a value, the outermost first, up to PARTS_MAX. It runs no code of the user's."""
+def parts_of(value: Any, held: InstanceObjects = _NOTHING_HELD) -> Parts:
+    """The parts of a value, the outermost first, up to PARTS_MAX. It runs no code of the user's. held: see text_of."""
     parts: Parts = {}
     waiting: deque[tuple[str, Any]] = deque([("", value)])
     seen: dict[int, str] = {}
     while waiting and len(parts) < PARTS_MAX:
         path, part = waiting.popleft()
         if not has_parts(part):
-            parts |= _leaves(path, part)
+            parts |= _leaves(path, part, held)
         elif id(part) in seen:
             # Each member exists once, wherever it is.
             parts[path] = member_name(part) or f"the object at {seen[id(part)] or 'the top'}"
@@ -146,11 +149,11 @@ class _Present:
 _PRESENT = _Present()
 
 
-def _leaves(path: str, value: Any) -> Parts:
+def _leaves(path: str, value: Any, held: InstanceObjects) -> Parts:
     if value is _PRESENT:
         return {path: "present"}
     if not isinstance(value, np.ndarray) or value.dtype.hasobject:
-        return {path: text_of(value)}
+        return {path: text_of(value, held)}
     array = np.asarray(value)
     if array.ndim > 0 and array.size <= ELEMENTS_MAX:
         title = {path: f"{'×'.join(map(str, array.shape))} {array.dtype}"}

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from replayer.diagnose.explain.value_hash import Digester, text_of
+from replayer.diagnose.explain.texts.value_texts import text_of
+from replayer.diagnose.explain.value_hash import Digester
 from replayer.diagnose.explain.values.value_parts import (
     ELEMENTS_MAX,
     PARTS_MAX,

@@ -1,0 +1,1 @@
+"""Which objects the instance of a step holds, and the states of random generators, for what is compared."""

@@ -1,0 +1,140 @@
+"""What is outside the state, and leads to an object in it, or stands somewhere: bound methods, weak references, generators."""
+
+from __future__ import annotations
+
+import functools
+import gc
+import importlib
+import json
+import weakref
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import recorder
+import replayer.commands.main
+from replayer.diagnose.explain.held.instance_objects import InstanceObjects
+from replayer.diagnose.explain.texts.value_texts import text_of
+from replayer.diagnose.explain.value_hash import Digester
+from sim.kernel.simulation import as_simulation
+
+from oracle.command_lines import run
+
+MODULE = """
+class Tower:
+    ears = {}
+
+    @classmethod
+    def ring(cls, strength):
+        for ear in cls.ears.get("noon", ()):  # EARS
+            ear(strength)
+
+
+class Cat:
+    def __init__(self):
+        self.fright = 0
+        Tower.ears.setdefault("noon", []).append(self.hear)
+
+    def hear(self, strength):
+        self.fright += strength
+
+
+class Square:
+    def __init__(self):
+        self.cats = [Cat()]
+
+    def step(self, inputs):
+        Tower.ring(2)
+
+
+def prices():
+    price = 3
+    while True:
+        yield price
+        price += 2
+        yield price - 1
+
+
+class Stall:
+    offers = prices()
+
+    def __init__(self):
+        self.coins = 0
+
+    def step(self, inputs):
+        self.coins += next(Stall.offers)  # OFFERS
+"""
+
+
+class _Home:
+    def __init__(self, cat: Any) -> None:
+        self.cat = cat
+
+    def step(self, _: Any) -> None:
+        """Nothing."""
+
+    def save(self) -> bytes:
+        return b""
+
+    def load(self, _: bytes) -> None:
+        """Nothing."""
+
+
+@pytest.fixture(autouse=True)
+def _module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    Path("old_town.py").write_text(MODULE)
+
+
+def _explained(capsys: pytest.CaptureFixture[str], name: str) -> dict[str, Any]:
+    made = getattr(importlib.import_module("old_town"), name)()
+    recorded = recorder.record(made, "run.tape", step="step", trial_ms=0, keyframe_interval_ticks=3)
+    for _ in range(6):
+        recorded.step(None)
+    recorded.close()
+    assert run(replayer.commands.main.main, f"explain run.tape --json --sim old_town:{name}") == 1
+    explained: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return explained
+
+
+def _line(mark: str) -> int:
+    return next(number for number, text in enumerate(MODULE.splitlines(), 1) if f"# {mark}" in text)
+
+
+def test_a_list_of_bound_methods_leads_to_another_object(capsys: pytest.CaptureFixture[str]) -> None:
+    """The line that reads the list is named, with the objects; bound to the one of B, B gives the state of A."""
+    explained = _explained(capsys, "Square")
+    assert (explained["cause"]["kind"], explained["cause"]["line"]) == ("outside", _line("EARS"))
+    assert "the method Cat.hear of a Cat outside the instance" in json.dumps(explained["cause"]["outside"])
+    assert [one["kind"] for one in explained["given"]["proved"]] == ["alias"]
+
+
+def test_the_line_that_resumes_a_generator_reads_hidden_state(capsys: pytest.CaptureFixture[str]) -> None:
+    """And not the lines of the generator, whose variables are where it stands."""
+    cause = _explained(capsys, "Stall")["cause"]
+    assert (cause["kind"], cause["line"], cause["value"]["name"]) == ("outside", _line("OFFERS"), "self.coins")
+    assert [one["name"] for one in cause["outside"]] == ["Stall.offers"]
+
+
+def test_what_leads_to_an_object_counts_by_the_place_of_the_object() -> None:
+    """In bound methods, weak references, partial functions and closures; by its content alone as long as no place is known."""
+    module = importlib.import_module("old_town")
+    own, other = module.Cat(), module.Cat()
+    frozen = gc.get_freeze_count()
+    held = InstanceObjects.of(as_simulation(_Home(own)))
+    assert (gc.get_freeze_count() > 0) == (frozen > 0)
+    for lead in (
+        lambda cat: cat.hear,
+        weakref.ref,
+        lambda cat: weakref.WeakMethod(cat.hear),
+        lambda cat: functools.partial(module.Cat.hear, cat),
+        lambda cat: lambda: cat.fright,
+    ):
+        leads = [lead(own), lead(other)]
+        assert len({Digester(held=held).digest([one]) for one in leads}) == 2
+        assert len({Digester().digest([one]) for one in leads}) == 1
+    assert text_of(other.hear, held) == "the method Cat.hear of a Cat outside the instance"
+    assert text_of(own.hear, held).endswith(".cat")
+    assert text_of(module.Cat().hear, held) == "the method Cat.hear"  # It was made since.
