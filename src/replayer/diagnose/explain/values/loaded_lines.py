@@ -19,7 +19,7 @@ from recorder.ambient.outside.own_code import OwnCode
 from recorder.processes.fork_call import in_a_copy
 from replayer.diagnose.explain.cause import DifferingValue, SourceLocation, Undone
 from replayer.diagnose.explain.source_lines import SourceFile
-from replayer.diagnose.explain.value_hash import TEXT_CHARS_MAX
+from replayer.diagnose.explain.texts.value_texts import TEXT_CHARS_MAX
 from replayer.diagnose.explain.values.value_parts import ORDER, PARTS_MAX, has_parts, inner_parts, objects_of, parts_of
 from replayer.playback.line_hooks import listening
 from sim.kernel.hooks import HasAdapter, hook
