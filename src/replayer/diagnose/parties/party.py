@@ -10,8 +10,11 @@ from typing import Any
 import attrs
 
 from recorder.ambient.outside.outside_read import VARIABLE, OutsideRead
+from recorder.ambient.outside.process_facts import VARIABLES
 from recorder.location.tape_location import Location
 from replayer.playback.work_tree import WorkTree
+
+SET_HERE = "set in this process"  # Of a variable whose value is not shown.
 
 
 @attrs.frozen
@@ -62,6 +65,16 @@ class Party:
             return self.environment[name]
         value = os.environ.get(name)
         return value if value is not None or name != "PYTHONHASHSEED" else "0"  # See PartyRunner.
+
+    def shown_variable(self, name: str) -> str:
+        """The value for people: of one that was given for this party, and of those that tapes have as they are.
+
+        Any other one may be a secret, and a report is passed on.
+        """
+        value = self.variable(name)
+        if value is None:
+            return "not set"
+        return value if name in self.environment or name in VARIABLES else SET_HERE
 
 
 FirstRead = tuple[str, int, str]  # Of a variable: the file and the line, and the stage.

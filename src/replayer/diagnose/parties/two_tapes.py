@@ -367,6 +367,7 @@ class _Case:
         """Try values of a variable in a party: one with which it gives what is on its tape; None without one."""
         party, start = self.parties[number], self._base[number].start
         present = party.variable(read.name)
+        shown = None if present is None else party.shown_variable(read.name)
         values = values_to_try(read, present, note := noted_outside(self.tapes[number]))
         tried = [attrs.evolve(party, environment={**party.environment, read.name: value}) for value in values]
         recorded = self.tapes[number].state_hash(self.tick), None
@@ -382,7 +383,7 @@ class _Case:
         pair = list(answers)
         pair[number] = answer if isinstance(answer, PartyAnswer) else None
         is_noted = (note.fact(read.kind, read.name) or (None,))[0] is not None
-        found = FoundVariable(number, read.name, values[place], present, read.place, is_noted, REPEATS)
+        found = FoundVariable(number, read.name, values[place], shown, read.place, is_noted, REPEATS)
         return attrs.evolve(self._aligned(explanation, pair), variable=found)
 
     def _aligned(self, explanation: PartyExplanation, answers: Sequence[PartyAnswer | None]) -> PartyExplanation:

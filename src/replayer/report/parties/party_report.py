@@ -15,7 +15,7 @@ from replayer.desync.object_diff import object_difference_lines, shown_fields
 from replayer.diagnose.compare.tape_diff import TapeDifference
 from replayer.diagnose.explain.cause import Cause
 from replayer.diagnose.explain.variant_choice import SEED
-from replayer.diagnose.parties.party import Party
+from replayer.diagnose.parties.party import SET_HERE, Party
 from replayer.diagnose.parties.party_explanation import PartyExplanation
 from replayer.diagnose.parties.told.tape_seeds import TriedSeeds
 from replayer.diagnose.parties.told.told_environment import ToldVariable
@@ -209,7 +209,8 @@ def _seed_lines(explanation: PartyExplanation, seeds: TriedSeeds) -> list[str]:
 def _variable_lines(explanation: PartyExplanation, found: FoundVariable) -> list[str]:
     label, other = LABELS[found.party], LABELS[1 - found.party]
     setting = f"{found.name}={found.value}" if found.value is not None else f"{found.name} not set"
-    now = f"{found.name}={found.present}" if found.present is not None else "it not set"
+    values = {None: "it not set", SET_HERE: "the value that it has here"}
+    now = values.get(found.present, f"{found.name}={found.present}")
     state = f"that of tape {other}" if explanation.is_recorded(1 - found.party) else "another state"
     told = "" if found.is_noted else f"; tape {label} does not tell the value that it had"
     chosen = f", and {found.place.rpartition(':')[0]} names this one" if told and found.value is not None else ""

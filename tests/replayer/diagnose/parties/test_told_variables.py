@@ -107,6 +107,15 @@ def test_a_value_that_is_not_known_is_said_to_be_another_one(capsys: pytest.Capt
     ]
 
 
+def test_a_value_of_this_process_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may be a secret; those that were given are shown, and those that tapes have as they are."""
+    monkeypatch.setenv("MILL_TOKEN", "x5!kz")
+    monkeypatch.setenv("LANG", "C.UTF-8")
+    one = party("B", MILL_STONES="2", MILL_PACE=None)
+    assert one.shown_variable("MILL_TOKEN") == "set in this process"
+    assert [one.shown_variable(name) for name in ("MILL_STONES", "MILL_PACE", "LANG")] == ["2", "not set", "C.UTF-8"]
+
+
 def party(label: str, **environment: str | None) -> Party:
     return Party(label, Path(f"{label}.tape"), Path(f"{label}.tape"), "mill:Mill", environment=environment)
 

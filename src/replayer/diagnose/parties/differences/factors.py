@@ -133,7 +133,7 @@ def _variables(parties: tuple[Party, Party], made: tuple[Made, Made]) -> list[Fa
     for name in dict.fromkeys([*first.environment, *second.environment]):
         pair = first.variable(name), second.variable(name)
         if pair[0] != pair[1]:
-            texts = [value if value is not None else "not set" for value in pair]
+            texts = [party.shown_variable(name) for party in parties]
             give = give_entry("environment", name, pair)
             places = [f"read at {one.read_of(name).place}" for one in made if name in one.variables]
             factors.append(Factor("variable", name, (texts[0], texts[1]), give, remark=next(iter(places), "")))

@@ -45,7 +45,7 @@ class ToldVariable:
         party: 0 for A, 1 for B.
         name: of the variable.
         place: the first line that reads it; empty for one that tapes note as it is, such as TZ.
-        present: the value that the party has here; None if it is not set.
+        present: the value that the party has here, as it is shown; see Party.shown_variable.
         values: the value on the tape, in a tuple; empty if it is not known: none that was tried has the digest.
         setting: of a setting of the process, the value on the tape as it is put in place; None for a variable.
     """
@@ -53,7 +53,7 @@ class ToldVariable:
     party: int
     name: str
     place: str
-    present: str | None
+    present: str
     values: tuple[str | None, ...]
     setting: Any = None
 
@@ -65,8 +65,7 @@ class ToldVariable:
             return f"the simulation of {label} runs with {self.name} {self.values[0]}, as tape {label} tells"
         read = f"the environment variable {self.name} (read at {self.place})"
         if not self.values:
-            own = "not set" if self.present is None else self.present
-            return f"tape {label} was recorded with another value of {read} than the simulation of {label} has here ({own})"
+            return f"tape {label} was recorded with another value of {read} than the simulation of {label} has here ({self.present})"
         [value] = self.values
         if not self.place:
             setting = f"{self.name} not set" if value is None else f"{self.name}={value}"
@@ -114,7 +113,7 @@ def _told_variables(
     settings = {name: _noted_setting(name, note) for name in VARIABLES if name not in party.environment}
     for name, noted in settings.items():
         if noted and noted[0] != party.variable(name):
-            yield ToldVariable(number, name, "", party.variable(name), noted)
+            yield ToldVariable(number, name, "", party.shown_variable(name), noted)
     texts = list[str]()
     for name, (_, _, stage) in made.variables.items():
         [fact] = note.fact(VARIABLE, name) or (None,)
@@ -126,7 +125,7 @@ def _told_variables(
         values: tuple[str | None, ...] = ()
         if name not in party.environment:  # What was given on the command line stays.
             values = (None,) if fact == UNSET else tuple(text for text in texts if variable_fact(text) == fact)
-        yield ToldVariable(number, name, made.read_of(name).place, present, values[:1])
+        yield ToldVariable(number, name, made.read_of(name).place, party.shown_variable(name), values[:1])
 
 
 def _noted_setting(name: str, note: OutsideNote) -> tuple[str | None, ...]:

@@ -24,7 +24,7 @@ class FoundVariable:
     Attributes:
         party: 0 for A, 1 for B.
         name, value: of the variable; None if it is not set.
-        present: its value without that.
+        present: its value without that, as Party.shown_variable gives it; None if it is not set.
         place: where the step reads it, such as prices.py:8.
         is_noted: True if the party's tape tells a value of it, which this one does not contradict.
         times: how many further processes repeated both results.
