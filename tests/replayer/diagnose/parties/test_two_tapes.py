@@ -366,7 +366,10 @@ def test_dumps_of_peers_are_explained(capsys: pytest.CaptureFixture[str]) -> Non
                 recording.report_hash(21, peer.simulation.state.hash())
     dumps = "host.peer-desync-21 guest.peer-desync-21"
     assert run(replayer.commands.main.main, f"explain {dumps} --sim game:Game --other-sim game:fast") == 1
-    assert "\ncause: the constructor's argument rate: 0.5 in A, 0.75 in B\n" in capsys.readouterr().out
+    assert (
+        "\ncause: the constructor's argument rate: 0.5 in A, 0.75 (given at game.py:33) in B\n"
+        in capsys.readouterr().out
+    )
 
 
 @pytest.mark.seldom(0.2)
