@@ -17,16 +17,7 @@ import numpy as np
 from recorder.ambient.roots import is_users
 from replayer.diagnose.explain.held.instance_objects import InstanceObjects
 from replayer.diagnose.explain.source_lines import SourceFile
-from replayer.diagnose.explain.step_trace import (
-    LINE,
-    RESUME,
-    RETURN,
-    Operation,
-    Record,
-    StepTrace,
-    Values,
-    is_inner,
-)
+from replayer.diagnose.explain.step_trace import LINE, RESUME, RETURN, Operation, Record, StepTrace, Values, is_inner
 from replayer.diagnose.explain.texts.value_texts import text_of
 from replayer.diagnose.explain.value_hash import Digester, is_cache, is_data
 from replayer.diagnose.explain.values.attributes_before import Before, attributes_before

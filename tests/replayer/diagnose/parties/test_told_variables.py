@@ -185,5 +185,8 @@ def test_a_variable_that_is_not_given_has_the_value_of_this_process(
     tape: Any = SimpleNamespace(meta={})
     own = made(tmp_path, MILL_COLOUR="import", MILL_STONES="construction")
     (factor,) = find_factors(parties, (tape, tape), (own, own), range(0))
-    assert factor_text(factor) == "the environment variable MILL_STONES, read at mill.py:2: 3 in A, 4 in B"
+    assert (
+        factor_text(factor)
+        == "the environment variable MILL_STONES, read at mill.py:2: set in this process in A, 4 in B"
+    )
     assert [factor.give(parties[to], 1 - to).variable("MILL_STONES") for to in (0, 1)] == ["4", "3"]
