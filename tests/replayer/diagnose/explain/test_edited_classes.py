@@ -296,3 +296,14 @@ def test_a_statement_of_one_version_alone_is_left_out_or_put_in(tmp_path: Path) 
         "B = (\n        2,\n    )", "pass"
     ).split()
     assert statement_at("kinds", first, second, 5, is_first=False) is None
+
+
+def test_a_statement_that_shares_its_line_is_not_taken(tmp_path: Path) -> None:
+    """The other one would come with it, and the test would be of both."""
+    first, second = tmp_path / "first.py", tmp_path / "second.py"
+    text = "class Kind:\n    A = 1; B = 2\n    C = 3\n\n\nRATE = 3; LIMIT = 5\nSPEED = (\n    4\n)\n"
+    first.write_text(text)
+    second.write_text(text.replace("3", "4").replace("1", "2").replace("4\n)", "5\n)"))
+    sources = SourceFile(first), SourceFile(second)
+    found = [statement_at("kinds", *sources, line, is_first=True) for line in (2, 3, 6, 8)]
+    assert [one if one is None else one.name for one in found] == [None, "Kind.C", None, "SPEED"]

@@ -80,7 +80,8 @@ def statement_at(
     names = [name for name, node in chosen.items() if node.lineno <= line <= (node.end_lineno or node.lineno)]
     if len(names) != 1 or not _has_holder(first, names[0]) or not _has_holder(second, names[0]):
         return None
-    return EditedStatement(module, names[0], own.get(names[0]), other.get(names[0]))
+    found = EditedStatement(module, names[0], own.get(names[0]), other.get(names[0]))
+    return None if _shares_a_line(found, first, second) else found
 
 
 def edited_statements(sources: Sources) -> list[EditedStatement]:
@@ -93,7 +94,22 @@ def edited_statements(sources: Sources) -> list[EditedStatement]:
                 heads.append(EditedStatement(module, name, own[name], other[name], is_head=True))
         values += _edited(module, *(value_statements(source.tree) for source in (first, second)))
     able = [one for one in values if all(_has_holder(source, one.name) for source in sources[one.module])]
-    return [*sorted(heads, key=lambda one: (one.module, one.line(1) or 0)), *able]
+    found = [*sorted(heads, key=lambda one: (one.module, one.line(1) or 0)), *able]
+    return [one for one in found if not _shares_a_line(one, *sources[one.module])]
+
+
+def _shares_a_line(statement: EditedStatement, *sources: SourceFile) -> bool:
+    """Return True if another statement stands in a line of it: whole lines are taken, and that one would come with it."""
+    for node, source in zip((statement.first, statement.second), sources, strict=True):
+        lines = set() if node is None else set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+        inside = set(map(id, ast.walk(node))) if node is not None else set[int]()
+        for other in ast.walk(source.tree) if lines else ():
+            if isinstance(other, ast.stmt) and id(other) not in inside and {other.lineno, other.end_lineno} & lines:
+                own = range(other.lineno, (other.end_lineno or other.lineno) + 1)
+                is_around = hasattr(other, "body") and lines <= set(own) and other.lineno not in lines
+                if not is_around:
+                    return True
+    return False
 
 
 def used_with(sources: Sources, statement: EditedStatement) -> list[EditedStatement]:
