@@ -121,6 +121,10 @@ def _run(
     except BrokenPipeError:
         raise
     except tuple(kind for kind, _ in _CODES) as error:
+        if (stopped := _stopped_before(error)) is not None:
+            stop = stop_of(stopped)
+            _show(stop.word)
+            return stop.exit_code
         if isinstance(error, OSError) and error.filename is None and error.errno is not None:
             error.filename = _culprit(unnamed)
         line, code = _one_line(error), _code_of(error)
@@ -132,6 +136,15 @@ def _run(
             except OSError:
                 silence(sys.stdout)  # The line on stderr has reported the error.
         return code
+
+
+def _stopped_before(error: BaseException) -> KeyboardInterrupt | None:
+    """The stop in whose course an error came, such as that of a pipe which was closed by it; None if there was none."""
+    while error.__context__ is not None:
+        error = error.__context__
+        if isinstance(error, KeyboardInterrupt):
+            return error
+    return None
 
 
 def _culprit(unnamed: str | None) -> str | None:

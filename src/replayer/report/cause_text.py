@@ -139,7 +139,9 @@ def name_with_folder(place: SourceLocation) -> str:
 def place_lines(place: SourceLocation, letter: str | None = None) -> list[str]:
     """A line of the code, with its function. letter: of the variant that has it; None if both do."""
     where = f" in {place.function}" if place.function else ""
-    return [f"  {shown_path(place.path)}:{place.line}{where}{f' ({letter})' if letter else ''}", f"      {place.text}"]
+    line = f":{place.line}" if place.line else ""  # Some files have no lines.
+    head = f"  {shown_path(place.path)}{line}{where}{f' ({letter})' if letter else ''}"
+    return [head, *([f"      {place.text}"] if place.text else [])]
 
 
 def order_lines(value: DifferingValue) -> list[str]:

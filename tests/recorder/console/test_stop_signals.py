@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cyclopts import App
 from waiting import wait_until
 
 import replayer.commands.extract
 import replayer.commands.main
+from recorder.console.app import run_app
 from recorder.console.stop_signals import heed_signals_again, ignore_further_signals, signals_raised, stop_of
 
 from oracle.command_lines import files, run
@@ -35,6 +37,24 @@ def test_a_signal_is_an_interrupt_with_a_name(number: int, word: str, code: int)
         os.kill(os.getpid(), number)
     stop = stop_of(raised.value)
     assert (stop.word, stop.exit_code) == (word, code)
+
+
+@pytest.mark.parametrize(("number", "word", "code"), SENT)
+def test_an_error_in_the_course_of_a_stop_is_the_stop(
+    number: int, word: str, code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The signal may come while a process is started: its pipe is closed then, and asked whether it has something."""
+    app = App()
+
+    @app.default
+    def fails() -> None:
+        try:
+            os.kill(os.getpid(), number)
+        finally:
+            raise OSError("handle is closed")
+
+    assert run_app(app, []) == code
+    assert capsys.readouterr().err == f"error: {word}\n"
 
 
 def test_a_second_signal_has_no_effect() -> None:

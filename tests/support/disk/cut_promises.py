@@ -130,10 +130,10 @@ def _compare(assembled: Assembled, truth: Truth, *, is_ring: bool) -> str | None
     return None if is_ring or first == 0 else f"begins at tick {first}"
 
 
-def check_resuming(folder: Path, durable: int, *, syncs: bool) -> str | None:
+def check_resuming(folder: Path, durable: int) -> str | None:
     """Resume the tape with inputs of a timeline of its own, seal it and verify it; return the broken promise.
 
-    Where nothing is forced to the disk, the first page may be lost and the last one there: to be repaired, resume says.
+    Before anything is forced to the disk, the first page may be lost and the last one there: to be repaired, resume says.
     """
     if not (folder / TAPE).exists():
         return None
@@ -141,8 +141,7 @@ def check_resuming(folder: Path, durable: int, *, syncs: bool) -> str | None:
         try:
             tape = resume(folder / TAPE, Adder())
         except (UnreadableError, MissingTickError, CorruptError) as error:
-            lawful = durable < 0 and not (syncs and isinstance(error, CorruptError))
-            return None if lawful else f"resume raised {error}, tick {durable} was durable"
+            return None if durable < 0 else f"resume raised {error}, tick {durable} was durable"
         reached = tape.tick
         if reached < durable:
             return f"resumed at tick {reached}, tick {durable} was durable"
@@ -301,7 +300,7 @@ class Cuts:
                 durable = min(one.durable for one in truths) if syncs else -1
                 if self.numbers.random() < 0.3:
                     return check_repairing(place, durable, is_ring=is_ring)
-                return check_resuming(place, durable, syncs=syncs)
+                return check_resuming(place, durable)
             return what
 
         def note(call: Call) -> None:

@@ -247,7 +247,7 @@ def test_the_line_of_a_method_that_reads_what_differs_is_named_and_not_the_loop_
 def test_what_save_asks_of_another_object_and_load_forgets_is_no_hidden_state() -> None:
     """save() returns the fever, as was tried: it is in the keyframe, and verify says so, too."""
     explanation, cause = explained("Arcade", 6)
-    assert (cause.kind, cause.place.text) == ("load", 'combo.length = int(saved["combo"][0])')
+    assert (cause.kind, cause.place.text) == ("load", "combo = Combo()")
     assert cause.read_at is not None
     assert [one.held_in for one in explanation.not_given_back] == [["Arcade.combo.fever"]]
     (finding,) = verify_tape("run.tape", sys.modules["inner_lines"].Arcade).findings

@@ -36,8 +36,11 @@ class ChosenObjects(ReadNames):
             if first is None or second is None or self._record(place).frame not in self._alignment.swapped:
                 continue
             records = self._alignment.first.records[first], self._alignment.second.records[second]
-            if any(name.startswith(f"o{one.owner}:") for one in records for name in one.after):
-                return self._chosen(place)
+            caller = self._alignment.item_of.get(self._record(place).parent)
+            if caller is not None and any(name.startswith(f"o{one.owner}:") for one in records for name in one.after):
+                return self._called(
+                    caller
+                )  # An object that a variable holds was chosen before: that line is found by itself.
         return None
 
     def _called(self, caller: int) -> tuple[str, ValueOrigin] | None:
