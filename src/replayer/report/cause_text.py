@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 
 from recorder.text import shown_path
 from replayer.diagnose.explain.cause import Cause, DifferingValue, SourceLocation
@@ -69,9 +70,11 @@ def cause_text(cause: Cause) -> str:
 def _compares_identity(text: str) -> bool:
     """Return True if a statement, or the condition of one that holds others, compares two objects by ``is``."""
     text = text.removeprefix("el") if text.startswith("elif") else text
-    try:
-        tree: ast.AST = ast.parse(f"{text} pass" if text.endswith(":") else text)
-    except SyntaxError:
+    tree: ast.AST | None = None
+    for whole in (text, f"{text}\n pass"):  # The head of a block, which a comment may follow.
+        with contextlib.suppress(SyntaxError):
+            tree = tree or ast.parse(whole)
+    if tree is None:
         return False
     if isinstance(tree, ast.Module) and len(tree.body) == 1 and isinstance(tree.body[0], ast.If | ast.While):
         tree = tree.body[0].test  # What follows it in the line runs in one of the branches.

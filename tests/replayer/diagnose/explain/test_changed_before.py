@@ -372,10 +372,10 @@ def autosave(game):
     game.rank = 4
 
 
-def table(rows, points, seen):
+def table(rows, points, unseen_moon):
     rows.sort()
     points[0] += 1
-    seen = 3
+    unseen_moon = 3
 """
 
 
@@ -390,7 +390,7 @@ def table(rows, points, seen):
         ("rank", ["autosave"], []),
         ("rows", ["table"], []),
         ("points", ["table"], []),
-        ("seen", [], []),
+        ("unseen_moon", [], []),
         ("none", [], []),
     ],
 )

@@ -351,7 +351,7 @@ class Inn:
 
 @pytest.mark.parametrize(
     ("used", "is_proved"),
-    [("inn_food.PRICE", True), ("MEAL", True), ("self.share", True), ("inn_food.PRICE * 0 + RENT", False)],
+    [("inn_food.PRICE", True), ("MEAL", True), ("self.share", True), ("inn_food.PRICE * 0 + RENT", True)],
     ids=["beside one of the same name", "by another name", "read by a constructor", "read as a module is loaded"],
 )
 def test_what_a_value_decides_is_tested_where_it_is_read(

@@ -177,7 +177,7 @@ def test_hidden_state_that_could_not_be_put_over_is_not_called_the_cause(
     proved = () if why_not is not None else (GivenValue("rate", "attribute", "3 and 4"),)
     cause = Cause(kind, PLACE, None, None, (), None, [SEEN], [])
     told = attrs.evolve(of_two_instances(cause), given=GivenValues(proved=proved, why_not=why_not))
-    assert any(line.startswith(begins) for line in explain_command._lines(Path("run.tape"), told))
+    assert any(line.startswith(begins) for line in explain_command.explanation_lines(Path("run.tape"), told))
 
 
 @pytest.mark.parametrize("function", ["<listcomp>", ""])
