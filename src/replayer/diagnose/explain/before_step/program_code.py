@@ -96,7 +96,8 @@ def files_of_program(subject: Any) -> list[str]:
         beside = [*sorted(folder.glob("*.py")), *sorted(folder.glob("*/*.py"))]
         if Path(top).name == "__init__.py":
             beside += [*sorted(folder.parent.glob("*.py")), *sorted(folder.glob("*/*/*.py"))]
-        files |= dict.fromkeys(str(path) for path in beside if is_users_file(str(path)))
+        # First, as there may be more than FILES_MAX.
+        files = dict.fromkeys([*(str(path) for path in beside if is_users_file(str(path))), *files])
     return list(files)[:FILES_MAX]
 
 
