@@ -84,7 +84,7 @@ def changed_between(tape: Tape, tick: int) -> list[str]:
             later = _later(told)
             own = [entry for entry in changes if isinstance(entry, list) and len(entry) == 2]
             named = [plain_text(str(entry[1])) for entry in own if entry[0] == tick]
-            place = later.get(tick, -1)
+            place = later.get(tick, -1)  # Of a listed one, whose value this was as well.
             like = changes[place] if not named and 0 <= place < len(changes) else None
             return named or ([plain_text(str(like[1]))] if isinstance(like, list) and len(like) == 2 else [])
     return []
@@ -99,20 +99,10 @@ def between_steps(tape: Tape, tick: int) -> TestedCause | None:
             return None
     cause = BETWEEN
     where = f"between tick {tick - 1:,} and {tick:,}, outside of the step"
-    named = [
-        plain_text(str(entry[1]))
-        for entry in changes
-        if isinstance(entry, list) and len(entry) == 2 and entry[0] == tick
-    ]
+    later = _later(tape.outcome["between_steps"])
+    named = changed_between(tape, tick) or (["a value that the tape does not name"] if tick in later else [])
     if named:
         return TestedCause(cause, f"changed {where}: {', '.join(named)}, as the recorder saw live", suspicious=True)
-    later = _later(tape.outcome["between_steps"])
-    if tick in later:
-        place = later[tick]
-        like = (
-            plain_text(str(changes[place][1])) if 0 <= place < len(changes) else "a value that the tape does not name"
-        )
-        return TestedCause(cause, f"changed {where}: {like}, as the recorder saw live", suspicious=True)
     first, last = ticks.get("first_tick"), ticks.get("last_tick")
     if not isinstance(first, int):
         return None  # Nothing was compared.

@@ -93,14 +93,17 @@ def print_report(
 
     sim: the value of --sim, for the next command. has_first_inputs: True if the tape has the inputs from tick 1 on.
     """
-    _print_result(path, report)
+    is_form = bool(report.findings) and all(map(_differs_in_form_alone, report.findings))  # It compares whole states.
+    _print_result(path, report, is_form=is_form)
     for note in report.notes:
         print_visible(f"  note: {plain_text(note)}")
     if report.first_bad is not None:
-        _print_next(shlex.quote(str(path)), report.first_bad, report.findings, sim if has_first_inputs else None, sim)
+        checked = sim if has_first_inputs else None
+        _print_next(shlex.quote(str(path)), report.first_bad, report.findings, checked, sim, is_form=is_form)
 
 
-def _print_result(path: Location, report: VerificationReport) -> None:
+def _print_result(path: Location, report: VerificationReport, *, is_form: bool) -> None:
+    """is_form: no value was found to differ at the next keyframe, but how the objects are saved there."""
     if report.ok:
         if not report.tick_count:
             print_visible(
@@ -114,7 +117,7 @@ def _print_result(path: Location, report: VerificationReport) -> None:
             print_visible(f"{path}: {ticks} the recording{sealed}{_proved_text(report)}")
         return
     if report.first_bad is not None:
-        print_visible(f"{path}: {_first_bad_text(report.first_bad, report.findings)}")
+        print_visible(f"{path}: {_first_bad_text(report.first_bad, report.findings, is_form=is_form)}")
         for finding in report.findings:
             _print_finding(finding)
     else:
@@ -132,9 +135,9 @@ def _print_result(path: Location, report: VerificationReport) -> None:
         print_visible(f"  dump: {report.dump_path}")
 
 
-def _first_bad_text(tick: int, findings: Sequence[Finding]) -> str:
+def _first_bad_text(tick: int, findings: Sequence[Finding], *, is_form: bool) -> str:
     """A desync; or another hash where a later keyframe shows the recorded values, so that none is known to have differed."""
-    if findings and all(map(_differs_in_form_alone, findings)):
+    if is_form:
         return (
             f"another hash at tick {tick:,}, and all ticks before it match the recording; at the next keyframe, of tick "
             f"{findings[0].compared_tick:,}, no value was found to differ: in between it is not known whether one does"
@@ -146,7 +149,11 @@ def _differs_in_form_alone(finding: Finding) -> bool:
     """Return True if no value differs at the next keyframe, but how the objects are saved there."""
     differing = [difference.field for difference in finding.differences]
     values, rest = object_difference_lines(finding.compared_states, differing)
-    return not rest and len(values) == 1 and values[0].startswith(SAVED_FORM)
+    return not rest and _is_form(values)
+
+
+def _is_form(values: Sequence[str]) -> bool:
+    return len(values) == 1 and values[0].startswith(SAVED_FORM)
 
 
 def print_values(path: Location, report: ValuesReport) -> None:
@@ -167,11 +174,13 @@ def print_values(path: Location, report: ValuesReport) -> None:
         print_visible(f"  {plain_text(str(problem))}")
 
 
-def _print_next(path: str, tick: int, findings: Sequence[Finding], checked: str | None, sim: str | None) -> None:
+def _print_next(
+    path: str, tick: int, findings: Sequence[Finding], checked: str | None, sim: str | None, *, is_form: bool
+) -> None:
     """Print the commands that can answer. checked: sim, if replay check can repeat the run of the tape."""
     hint = f" --sim {shlex.quote(sim)}" if sim is not None else ""
     commands = [f"replay explain {path} --tick {tick}{hint}"]
-    if findings and all(map(_differs_in_form_alone, findings)):
+    if is_form:
         commands.insert(
             0, f"replay verify {path}{hint} --values  # compares the values at each keyframe, not the hashes"
         )
@@ -246,7 +255,7 @@ def where_lines(finding: Finding) -> list[str]:
     values, rest = object_difference_lines(finding.compared_states, differing)
     if finding.differences:
         at = f"at the next recorded keyframe, tick {finding.compared_tick:,}"
-        is_form = len(values) == 1 and values[0].startswith(SAVED_FORM)
+        is_form = _is_form(values)
         if is_form and not rest:
             return [*lines, f"{at}: {values[0]}"]
         lines.append(f"{at}, these {'fields' if is_form or not values else 'values'} differ:")

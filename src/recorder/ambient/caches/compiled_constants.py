@@ -86,7 +86,7 @@ def _places(roots: Roots) -> Iterator[tuple[ModuleType | type, str, Any]]:
     holders: list[ModuleType | type] = [*roots.modules.values(), *roots.classes]
     for holder in holders:
         for name, value in list(vars(holder).items()):
-            if _is_compiled(value) and not _is_fixed(value):
+            if is_compiled(value) and not _is_fixed(value):
                 yield holder, name, value
 
 
@@ -98,7 +98,8 @@ def _found(roots: Roots) -> dict[str, Any]:
     return found
 
 
-def _is_compiled(value: Any) -> bool:
+def is_compiled(value: Any) -> bool:
+    """Return True for a function that numba compiles, whose Python function is its py_func."""
     kind = type(value)
     return kind.__module__.startswith("numba.") and type((content_of(value) or {}).get("py_func")) is FunctionType
 
@@ -134,7 +135,7 @@ def _constants_of(function: Any) -> dict[str, Any]:
 
 
 def _compiled_with(function: Any) -> list[Any]:
-    return [value for _, value in _statements(function) if _is_compiled(value)]
+    return [value for _, value in _statements(function) if is_compiled(value)]
 
 
 def _current(function: Any, name: str) -> Any:

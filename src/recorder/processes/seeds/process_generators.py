@@ -38,10 +38,7 @@ def generator_states() -> States:
 def numba_states() -> States:
     """The states of numba's generators in this thread; empty if numba is not loaded."""
     library = _numba()
-    if library is None:
-        return {}
-    pointers = library.rnd_get_np_state_ptr(), library.rnd_get_py_state_ptr()
-    return {name: library.rnd_get_state(pointer) for name, pointer in zip(NUMBAS, pointers, strict=True)}
+    return {name: library.rnd_get_state(pointer) for name, pointer in _numba_pointers(library).items()}
 
 
 def all_states(names: Collection[str] | None = None) -> States:
@@ -64,9 +61,8 @@ def seed_all(seed: int) -> None:
     random.seed(seed)
     np.random.seed(seed)  # noqa: NPY002 - that of the process
     library = _numba()
-    if library is not None:
-        for pointer in (library.rnd_get_np_state_ptr(), library.rnd_get_py_state_ptr()):
-            library.rnd_seed(pointer, seed)
+    for pointer in _numba_pointers(library).values():
+        library.rnd_seed(pointer, seed)
     torch: Any = sys.modules.get("torch")
     if hasattr(torch, "manual_seed"):
         torch.manual_seed(seed)
@@ -79,11 +75,9 @@ def set_generator_states(states: States) -> None:
     if NUMPYS in states:
         _set_numpys(states[NUMPYS])
     library = _numba()
-    if library is not None:
-        pointers = library.rnd_get_np_state_ptr(), library.rnd_get_py_state_ptr()
-        for name, pointer in zip(NUMBAS, pointers, strict=True):
-            if name in states:
-                library.rnd_set_state(pointer, states[name])
+    for name, pointer in _numba_pointers(library).items():
+        if name in states:
+            library.rnd_set_state(pointer, states[name])
 
 
 def forked_states() -> States:
@@ -106,9 +100,8 @@ def reseed() -> None:
     random.seed()
     np.random.seed()  # noqa: NPY002
     library = _numba()
-    if library is not None:
-        for pointer in (library.rnd_get_np_state_ptr(), library.rnd_get_py_state_ptr()):
-            library.rnd_seed(pointer, random.SystemRandom().getrandbits(32))
+    for pointer in _numba_pointers(library).values():
+        library.rnd_seed(pointer, random.SystemRandom().getrandbits(32))
 
 
 def is_same_state(first: Any, second: Any) -> bool:
@@ -191,3 +184,10 @@ def _numba() -> Any:
     library: Any = sys.modules.get("numba._helperlib")
     needed = ("rnd_get_np_state_ptr", "rnd_get_py_state_ptr", "rnd_get_state", "rnd_set_state", "rnd_seed")
     return library if library is not None and all(hasattr(library, name) for name in needed) else None
+
+
+def _numba_pointers(library: Any) -> dict[str, Any]:
+    """Where the states of its generators are, by name; empty without numba."""
+    if library is None:
+        return {}
+    return dict(zip(NUMBAS, (library.rnd_get_np_state_ptr(), library.rnd_get_py_state_ptr()), strict=True))

@@ -78,13 +78,17 @@ def _names_global(module: str, name: str, file: str, number: int) -> bool:
 @functools.lru_cache(maxsize=32)
 def _imported(file: str, module: str) -> frozenset[str]:
     """The names that a file has for what it imports from a module."""
-    try:
-        tree = ast.parse("".join(linecache.getlines(file)))
-    except (SyntaxError, ValueError, RecursionError):
-        return frozenset()
-    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    nodes = [node for node in ast.walk(_tree(file)) if isinstance(node, ast.ImportFrom)]
     own = [node for node in nodes if (node.module or "").rpartition(".")[2] == module.rpartition(".")[2]]
     return frozenset(one.asname or one.name for node in own for one in node.names)
+
+
+def _tree(file: str) -> ast.Module:
+    """The code of a file; empty if it cannot be parsed."""
+    try:
+        return ast.parse("".join(linecache.getlines(file)))
+    except (SyntaxError, ValueError, RecursionError):
+        return ast.Module([], [])
 
 
 def _without_keys(name: str) -> str:
@@ -106,10 +110,7 @@ def _shown(lines: Iterable[Line], names_it: Callable[[str, int], bool]) -> tuple
 @functools.lru_cache(maxsize=32)
 def _drawing(file: str, module: str) -> frozenset[int]:
     """The lines of a file that name functions of a module by names of its own, as after from random import random."""
-    try:
-        tree = ast.parse("".join(linecache.getlines(file)))
-    except (SyntaxError, ValueError, RecursionError):
-        return frozenset()
+    tree = _tree(file)
     package, _, last = module.rpartition(".")
     functions, modules = set[str](), set[str]()
     for node in ast.walk(tree):

@@ -39,6 +39,12 @@ def shown(value: Any) -> str:
     return text if len(text) <= TEXT_CHARS_MAX else f"{text[: TEXT_CHARS_MAX - 1]}…"
 
 
+def set_to(root: Any, place: ValuePlace, value: Any) -> Change:
+    """The place with another value."""
+    text = f"{path_text(root, place.path)} {shown(value)} in place of {shown(place.before)}"
+    return Change(text, (last_attribute(place.path),), partial(_put, place.path, value), (place.path,))
+
+
 def as_recorded(root: Any, places: Sequence[ValuePlace]) -> list[Change]:
     """Values as they are at the keyframe, where the steps up to it do not write them in the replay."""
     found = []
@@ -62,12 +68,9 @@ def _as_recorded(root: Any, place: ValuePlace, here: dict[int, Path]) -> Change 
     if new is MISSING and is_unwritten:
         return Change(f"{text} removed", names, partial(_put, place.path, MISSING), (place.path,))
     if is_plain(new) and is_unwritten:
-        told = (
-            f"{text} {shown(new)} in place of {shown(place.before)}"
-            if place.before is not MISSING
-            else f"{text} {shown(new)} added"
-        )
-        return Change(told, names, partial(_put, place.path, new), (place.path,))
+        if place.before is not MISSING:
+            return set_to(root, place, new)
+        return Change(f"{text} {shown(new)} added", names, partial(_put, place.path, new), (place.path,))
     if isinstance(new, list | deque | dict | set) and type(new) is type(place.before) and is_unwritten:
         if _holds_plain(new):
             return Change(
@@ -161,10 +164,7 @@ def by_difference(root: Any, places: Sequence[ValuePlace]) -> Iterator[Change]:
             else:
                 values += [now + 1, now - 1]
             if number < len(values) and values[number] not in (now, *values[:number]):
-                text = f"{path_text(root, place.path)} {shown(values[number])} in place of {shown(now)}"
-                yield Change(
-                    text, (last_attribute(place.path),), partial(_put, place.path, values[number]), (place.path,)
-                )
+                yield set_to(root, place, values[number])
 
 
 def _has_difference(place: ValuePlace) -> bool:
@@ -178,8 +178,7 @@ def usual_values(root: Any, places: Sequence[ValuePlace]) -> Iterator[Change]:
         if not place.path or place.path[-1][0] != "attribute" or any(kind == "item" for kind, _ in place.path):
             continue
         for value in _usual(place.before):
-            text = f"{path_text(root, place.path)} {shown(value)} in place of {shown(place.before)}"
-            yield Change(text, (last_attribute(place.path),), partial(_put, place.path, value), (place.path,))
+            yield set_to(root, place, value)
 
 
 def _usual(value: Any) -> list[Any]:

@@ -63,10 +63,10 @@ def emptied(root: Any, places: Sequence[ValuePlace]) -> Iterator[Change]:
             yield _change(root, place, "emptied", partial(_clear, place.path))
             if isinstance(value, list | deque):
                 yield _change(
-                    root, place, "without its first item", partial(_keep, place.path, list(range(1, len(value))))
+                    root, place, "without its first item", partial(_reorder, place.path, list(range(1, len(value))))
                 )
                 yield _change(
-                    root, place, "without its last item", partial(_keep, place.path, list(range(len(value) - 1)))
+                    root, place, "without its last item", partial(_reorder, place.path, list(range(len(value) - 1)))
                 )
 
 
@@ -78,7 +78,7 @@ def without_some(root: Any, places: Sequence[ValuePlace]) -> Iterator[Change]:
             for text, kept in _filters(place):
                 if 0 < len(kept) < len(place.before) and tuple(kept) not in seen:
                     seen.add(tuple(kept))
-                    yield _change(root, place, text, partial(_keep, place.path, kept))
+                    yield _change(root, place, text, partial(_reorder, place.path, kept))
 
 
 def fewer_items(root: Any, places: Sequence[ValuePlace]) -> Iterator[Change]:
@@ -91,7 +91,7 @@ def fewer_items(root: Any, places: Sequence[ValuePlace]) -> Iterator[Change]:
         for gone in everything:
             kept = [one for one in everything if one != gone]
             yield _change(
-                root, place, f"without its item {gone}{_named(value[gone])}", partial(_keep, place.path, kept)
+                root, place, f"without its item {gone}{_named(value[gone])}", partial(_reorder, place.path, kept)
             )
         for moved in everything:
             rest = [one for one in everything if one != moved]
@@ -263,6 +263,7 @@ def _change(root: Any, place: ValuePlace, text: str, apply: Callable[[Any], None
 
 
 def _reorder(path: Path, order: Order, root: Any) -> None:
+    """The items at these places, in this order; those of the others go."""
     held = value_at(root, path)
     items = [list(held)[place] for place in order]
     held.clear()
@@ -279,10 +280,6 @@ def _reorder_dict(path: Path, keys: list[Any], root: Any) -> None:
     items = {key: held[key] for key in keys}
     held.clear()
     held.update(items)
-
-
-def _keep(path: Path, kept: Order, root: Any) -> None:
-    _reorder(path, kept, root)
 
 
 def _clear(path: Path, root: Any) -> None:

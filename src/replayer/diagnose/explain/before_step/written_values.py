@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from functools import partial
 from typing import Any
 
-from replayer.diagnose.explain.before_step.assigned_values import groups_of, shown
+from replayer.diagnose.explain.before_step.assigned_values import groups_of, set_to
 from replayer.diagnose.explain.before_step.changeable_values import (
     Change,
-    Path,
     ValuePlace,
     are_same,
     is_plain,
     last_attribute,
-    path_text,
-    put_at,
 )
 from replayer.diagnose.explain.before_step.changing_lines import Written
 
@@ -50,8 +46,7 @@ def _changes(root: Any, place: ValuePlace, values: Sequence[Any]) -> list[Change
         if value is NotImplemented or any(are_same(value, one) for one in seen):
             continue
         seen.append(value)
-        text = f"{path_text(root, place.path)} {shown(value)} in place of {shown(place.before)}"
-        found.append(Change(text, (last_attribute(place.path),), partial(_put, place.path, value), (place.path,)))
+        found.append(set_to(root, place, value))
     return found
 
 
@@ -73,7 +68,3 @@ def _computed(before: Any, sign: str, value: Any) -> Any:
                 return before / value
     except (TypeError, ValueError, ArithmeticError):
         return NotImplemented
-
-
-def _put(path: Path, value: Any, root: Any) -> None:
-    put_at(root, path, value)

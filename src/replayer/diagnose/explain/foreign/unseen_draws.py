@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from recorder.ambient.caches.compiled_constants import is_compiled
 from recorder.ambient.outside.outside_read import GENERATOR, OutsideRead
 from recorder.ambient.outside.own_code import OwnCode
 from recorder.ambient.roots import content_of
@@ -113,8 +114,7 @@ def _named_in_compiled_code(is_own: Callable[[str], bool]) -> list[str]:
         if not is_own(str(content.get("__file__") or "")):
             continue
         for value in list(content.values()):
-            function = (content_of(value) or {}).get("py_func") if type(value).__module__.startswith("numba.") else None
-            found |= dict.fromkeys(_lines_of(function)) if inspect.isfunction(function) else {}
+            found |= dict.fromkeys(_lines_of(value.py_func)) if is_compiled(value) else {}
     return list(found)[:PLACES_MAX]
 
 

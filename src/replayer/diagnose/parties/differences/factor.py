@@ -10,6 +10,7 @@ import attrs
 from replayer.diagnose.parties.party import Party
 
 PARTIES = ("A", "B")
+_TEXT_CHARS_MAX = 120
 TextPair = tuple[str, str]
 ModulePair = tuple[str, str | None, str | None]  # Its name, and its file in A and in B; None where it is not loaded.
 
@@ -42,6 +43,11 @@ class Factor:
     brought: tuple[str, ...] = ()
     modules: tuple[ModulePair, ...] = ()
     key: str = ""
+
+
+def cut(text: str) -> str:
+    """A text of what a party has, as long as it is shown."""
+    return text if len(text) <= _TEXT_CHARS_MAX else f"{text[:_TEXT_CHARS_MAX]}…"
 
 
 def together(factors: list[Factor]) -> Factor:

@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from recorder.text import counted, shown_path
-from replayer.diagnose.parties.differences.factor import Factor, give_entry
+from replayer.diagnose.parties.differences.factor import Factor, cut, give_entry
 from replayer.diagnose.parties.differences.module_factors import module_factors
 from replayer.diagnose.parties.differences.module_files import is_installed
 from replayer.diagnose.parties.differences.one_sided import one_sided_modules, untested_modules
@@ -18,7 +18,6 @@ from replayer.diagnose.parties.party import Made, Party
 from replayer.tape.tape import Tape
 from replayer.value_text import readable_inputs
 
-_TEXT_CHARS_MAX = 120
 _UNTESTED_SHOWN = 6
 WHOLES = ("package", "factory", "interpreter")  # Kinds that contain others, which are tested first.
 
@@ -107,7 +106,7 @@ def _arguments(first: Made, second: Made) -> list[Factor]:
 def _with_place(literal: str, made: Made, name: str) -> str:
     """An argument with the line that gives it, where that is known."""
     place = made.given_at.get(name)
-    return _cut(literal) if place is None else f"{_cut(literal)} ({place})"
+    return cut(literal) if place is None else f"{cut(literal)} ({place})"
 
 
 def _configuration(parties: tuple[Party, Party], tapes: tuple[Tape, Tape]) -> list[Factor]:
@@ -141,8 +140,4 @@ def _variables(parties: tuple[Party, Party], made: tuple[Made, Made]) -> list[Fa
 
 
 def _short(value: Any) -> str:
-    return _cut(repr(value))
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _TEXT_CHARS_MAX else f"{text[:_TEXT_CHARS_MAX]}…"
+    return cut(repr(value))

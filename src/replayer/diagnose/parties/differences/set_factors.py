@@ -7,12 +7,11 @@ from collections.abc import Sequence
 import attrs
 
 from replayer.diagnose.explain.values.process_settings import WORKING_DIRECTORY, differing_settings
-from replayer.diagnose.parties.differences.factor import Factor, give_entry
+from replayer.diagnose.parties.differences.factor import Factor, cut, give_entry
 from replayer.diagnose.parties.differences.module_files import same_file
 from replayer.diagnose.parties.party import Made, Party
 
 SET = ("setting", "value")  # Kinds that something else may have set, which is tested first.
-_TEXT_CHARS_MAX = 120
 
 
 def set_factors(parties: tuple[Party, Party], made: tuple[Made, Made]) -> list[Factor]:
@@ -31,7 +30,7 @@ def set_factors(parties: tuple[Party, Party], made: tuple[Made, Made]) -> list[F
     for name, literal in first.values.items():
         pair = literal, second.values.get(name, literal)
         if pair[0] != pair[1] and name.partition(":")[0] in same:
-            texts = _cut(pair[0]), _cut(pair[1])
+            texts = cut(pair[0]), cut(pair[1])
             give = give_entry("values", name, pair)
             factors.append(Factor("value", name.replace(":", "."), texts, give, key=name))
     return factors
@@ -55,7 +54,3 @@ def with_places(factor: Factor, parties: Sequence[Made | None]) -> Factor:
         f"{text} ({of_one[key]})" if key in of_one else text for text, of_one in zip(factor.texts, places, strict=True)
     ]
     return attrs.evolve(factor, texts=(texts[0], texts[1]))
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _TEXT_CHARS_MAX else f"{text[:_TEXT_CHARS_MAX]}…"
