@@ -41,6 +41,21 @@ NINTH_NAMES = {
 NINTH_SET = [one for one in read_specimens(folder=NINTH) if one.name in NINTH_NAMES or one.is_sound]
 NINTH_SET = [one for one in NINTH_SET if not one.needs and one.name != "s_peers_equal"]
 
+# An order by addresses or by the hashes of texts, a clock, draws without a seed: in some runs the first tick is another one, or
+# so many values differ that the one of the truth is cut off.
+BY_CHANCE = {
+    *("beehive_scouts", "brewery_spoil", "farm_irrigation", "gym_courier", "gym_warehouse"),
+    *("marsh_frogs", "orchard_frost", "post_office"),
+}
+# No keyframe follows, or it has the truth's value again, or others differ there: it takes explain to tell the path.
+TOLD_BY_EXPLAIN = {"chandler_stock", "gym_lift", "hospital_wards", "metro_dispatch", "ski_slopes"}
+# Their save() packs the values.
+PACKED = {"factory_belt", "lift_control", "night_patrol", "robot_patrol", "turn_order"}
+NEWEST, SCRIPTED, EIGHTH_SET, NINTH_SET = (
+    [one for one in some if one.name not in BY_CHANCE | TOLD_BY_EXPLAIN | PACKED]
+    for some in (NEWEST, SCRIPTED, EIGHTH_SET, NINTH_SET)
+)
+
 
 def named(name: str) -> Specimen:
     """One specimen."""

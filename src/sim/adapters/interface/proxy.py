@@ -23,6 +23,17 @@ from typing import Any
 OWN_NAMES = ("tape", "subject", "close")
 
 
+def takes_no_arguments(function: Callable[..., Any]) -> bool:
+    """True unless its signature, if it has one, asks for arguments."""
+    try:
+        inspect.signature(function).bind()
+    except TypeError:
+        return False
+    except ValueError:  # Of a builtin that does not tell.
+        return True
+    return True
+
+
 class RecordedProxy:
     """A stand-in for an object: subclasses record the step, close() closes the tape, the rest is the object's own.
 
@@ -44,13 +55,28 @@ class RecordedProxy:
         return self.__subject
 
     def close(self, outcome: Any = None) -> None:
-        """Close the tape, then the object, if it has a method ``close``."""
+        """Close the tape, then the object, if it has a method ``close``.
+
+        One that must be given arguments does something else, such as closing an order: it is not called. With an outcome, the
+        call may have been meant for it: TypeError, and the recording goes on.
+        """
+        if outcome is not None:
+            self._recording_refuses_as_outcome()
         try:
             self.tape.close(outcome)
         finally:
             close = self._recording_own_close()
-            if callable(close):
+            if callable(close) and takes_no_arguments(close):
                 close()
+
+    def _recording_refuses_as_outcome(self) -> None:
+        """Raise TypeError if the class of the object has a method ``close`` that must be given arguments."""
+        close = inspect.getattr_static(self.__subject, "close", None)
+        if isinstance(close, types.FunctionType) and not takes_no_arguments(types.MethodType(close, self.__subject)):
+            raise TypeError(
+                "close is a name of the recording itself: for the object's own method, which takes arguments, use "
+                ".subject.close; to end the recording with an outcome, .tape.close(outcome)"
+            )
 
     def _recording_own_close(self) -> Any:
         """The object's own ``close``; None without one. An error of a ``__getattr__`` that was asked for it means none."""

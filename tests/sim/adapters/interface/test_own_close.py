@@ -49,6 +49,22 @@ class Broken(Game):
         raise RuntimeError("the connection is gone")
 
 
+class Auction(Game):
+    """Its ``close`` ends an auction of the game, not the game."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sold: list[int] = []
+
+    def step(self, lot: Any = None) -> int:
+        if lot is not None:
+            self.close(lot)
+        return super().step()
+
+    def close(self, lot: int) -> None:
+        self.sold.append(lot)
+
+
 def record_and_close(game: Game, path: Path) -> None:
     recorded = recorder.record(game, path, quiet=True, trial_ms=0)
     for _ in range(3):
@@ -79,3 +95,25 @@ def test_an_own_close_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="the connection is gone"):
         record_and_close(Broken(), tmp_path / "run.tape")
     assert is_sealed(tmp_path / "run.tape")
+
+
+def test_a_close_that_takes_arguments_is_the_games_and_is_not_called(tmp_path: Path) -> None:
+    """Before, it was called without any after the tape was sealed: TypeError. With an argument it ended the recording."""
+    game = recorder.record(Auction(), tmp_path / "run.tape", quiet=True, trial_ms=0)
+    game.step(4)
+    with pytest.raises(TypeError, match=r"\.subject\.close.*\.tape\.close\(outcome\)"):
+        game.close(7)
+    for lot in (5, None):
+        game.step(lot)
+    game.close()
+    assert is_sealed(tmp_path / "run.tape")
+    assert game.subject.sold == [4, 5]
+
+
+def test_an_outcome_is_given_to_a_game_whose_close_takes_none(tmp_path: Path) -> None:
+    game = recorder.record(Delegating(), tmp_path / "run.tape", quiet=True, trial_ms=0)
+    for _ in range(3):
+        game.step(None)
+    game.close({"reason": "won"})
+    with Tape(tmp_path / "run.tape") as tape:
+        assert tape.outcome == {"reason": "won"}
