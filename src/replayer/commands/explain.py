@@ -64,6 +64,7 @@ from replayer.report.outside_lines import (
     what_is_known,
 )
 from replayer.report.parties.party_report import CauseTexts
+from replayer.report.program_lines import run_before_lines
 from replayer.status import STATUS_CODES
 from replayer.value_text import plain_text
 
@@ -214,7 +215,7 @@ def explanation_lines(path: Location | str, explanation: Explanation) -> list[st
     else:
         lines = [f"{path}: tick {tick}: {_same_text(explanation)}"]
         outside = outside_cause_line(explanation)
-        lines += ["", outside, ""] if outside is not None else []
+        lines += ["", outside, *run_before_lines(explanation), ""] if outside is not None else []
         lines += _known_lines(explanation)
     lines += outside_lines(explanation.outside)
     lines += ["", variants_heading(explanation)]
@@ -341,7 +342,7 @@ def _known_lines(explanation: Explanation) -> list[str]:
         *changed_lines(explanation.changed_settings),
         f"  {what_is_known(explanation)}, among others, {versions_not_tested(explanation.code)},",
         *([] if explanation.knows_settings else [SETTINGS_UNKNOWN]),
-        "  and what classes and modules had kept when the recording began;",
+        f"  and what {'else ' if explanation.run_before else ''}classes and modules had kept when the recording began;",
     ]
     if explanation.is_maybe_in_step:
         lines = [*between, *lines[:-1], lines[-1].removesuffix(";")]

@@ -46,6 +46,8 @@ def explanation_facts(path: Location, explanation: Explanation) -> dict[str, Any
         "code": attrs.asdict(explanation.code) if explanation.code is not None else None,
         "between_steps": attrs.asdict(explanation.between) if explanation.between is not None else None,
         "changing_lines": list(map(_place_facts, explanation.changing_lines)),
+        "run_before": attrs.asdict(explanation.run_before) if explanation.run_before is not None else None,
+        "shared": attrs.asdict(explanation.shared) if explanation.shared is not None else None,
         "seen": explanation.seen,
         "memory_runs": explanation.memory_runs,
         "tested": [attrs.asdict(tested) for tested in explanation.tested],

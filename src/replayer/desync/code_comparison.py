@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
@@ -134,6 +135,19 @@ def code_lines(code: TestedCause | None) -> list[str]:
 def names_a_change(code: TestedCause | None) -> bool:
     """Return True if code or values of modules are known to be others than those of the recording. code: of compared_code."""
     return _has_part(code, (*_OF_CODE, _RUN_VALUES))
+
+
+def names_values(code: TestedCause | None) -> bool:
+    """Return True if values of modules or classes are others than when the recording began, or were not all compared."""
+    return _has_part(code, (_OTHER_VALUES, _RUN_VALUES, _LEFT_OUT_OF_RUNS))
+
+
+def with_tested_values(code: TestedCause | None, values: Sequence[str]) -> TestedCause | None:
+    """The comparison, after a test of some of the values that it names."""
+    if code is None:
+        return None
+    tested = f"of that, only {_names(list(values))} was tested"
+    return attrs.evolve(code, found=code.found.replace(_NOT_TESTED, tested))
 
 
 def asks_for_earlier_code(code: TestedCause | None, *, is_explained: bool) -> bool:

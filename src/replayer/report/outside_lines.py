@@ -12,6 +12,7 @@ from replayer.diagnose.explain.answer.explanation import DecidingVariables, Expl
 from replayer.diagnose.explain.outside.further_variants import memory_text
 from replayer.diagnose.explain.trace_step import NOT_REPEATABLE
 from replayer.diagnose.explain.variant_choice import SEED
+from replayer.report.program_lines import run_before_text, shared_lines
 
 _READS_SHOWN = 12
 _NAMES_SHOWN = 6
@@ -22,6 +23,8 @@ _MARKS = {DIFFERS: "!", LATER: "!", EQUAL: "-"}
 
 def outside_cause_line(explanation: Explanation) -> str | None:
     """The cause, where it is known by a replacement of what the step reads of the outside world; else None."""
+    if (run := explanation.run_before) is not None:
+        return f"cause: {run_before_text(run)}"
     if (replaced := explanation.replaced) is not None:
         gives = f"the step gives the recorded state (in {replaced.runs} of {replaced.runs} processes)"
         return f"cause: {replaced.what}: where {replaced.how}, {gives}, and as it is now another one"
@@ -42,6 +45,8 @@ def what_is_known(explanation: Explanation) -> str:
     """The begin of the sentence on what was not tested, where no variant gives the recorded state."""
     if (
         unrepeated_lines(explanation.outside)
+        or explanation.run_before is not None
+        or (explanation.shared is not None and explanation.shared.proved)
         or explanation.differs_by is not None
         or explanation.depends_on is not None
         or explanation.is_maybe_in_step
@@ -54,13 +59,15 @@ def what_is_known(explanation: Explanation) -> str:
 
 def between_lines(explanation: Explanation) -> list[str]:
     """What is known of a change of the state between the last step and this one, with the lines that may have made it."""
-    between = explanation.between
+    between, shared = explanation.between, shared_lines(explanation.shared)
+    if between is None and shared:
+        return shared
     if between is None:
         which = "nor a change of the state between two steps, which no variant repeats"
         return [f"  {which}; recording with between_steps=True names one"]
     if not between.suspicious:
-        return [f"  a change of the state: {between.found}"]
-    lines = [f"  {between.found}"]
+        return [f"  a change of the state: {between.found}", *shared]
+    lines = [f"  {between.found}", *shared]
     shown = explanation.changing_lines[:_READS_SHOWN]
     lines += (
         ["  lines of the code, not seen to be of the step, that change an attribute or a variable of this name:"]

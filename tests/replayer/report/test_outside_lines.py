@@ -28,6 +28,7 @@ def test_what_stand_ins_prove_comes_before_a_variable(differs_by: str | None, be
 def line_of(found: DecidingVariables, differs_by: str | None = None) -> str:
     """The line about the cause."""
     explanation: Any = SimpleNamespace(
+        run_before=None,
         replaced=None,
         differs_by=None if differs_by is None else DecidingReads(differs_by, "it was tested"),
         depends_on=None,

@@ -203,8 +203,8 @@ def compare_code(note: CodeNote, simulation: Any) -> CodeComparison | None:
     kept, tables = _kept_beside(note, places), _tables(places) if note.tables is not None else {}
     read = names_in_code(_functions(named))
     imported = {_digest(one): f"{one.name} (imported at {one.path})" for one in _imported(named)}
-    known = {"is_kept": note.kept is not None, "is_early": note.is_kept_early, "has_tables": note.tables is not None}
-    not_compared = list(untold_values(places, read, **known))
+    known = {"is_early": note.is_kept_early, "has_tables": note.tables is not None}
+    not_compared = list(untold_values(places, read, is_kept=note.kept is not None, **known))
     not_compared += imported.values() if note.imported is None else ()
     other_values = [one for digest, one in values.items() if digest not in note.values]
     found = {is_early: dict[bytes, CodeStatement]() for is_early in (True, False)}
@@ -236,6 +236,12 @@ def compare_code(note: CodeNote, simulation: Any) -> CodeComparison | None:
         not_noted=[what for what, now, noted in parts if noted is None and now],
         by_functions=shown_changes(places, {*other_texts, *not_compared}),
     )
+
+
+def is_noted(note: CodeNote, place: Place) -> bool:
+    """Return True for a plain value, or a table, of which the note has the digest."""
+    digests = {*_tables([place]), *(_digest(one) for one in _definitions([place]) if one.is_value)}
+    return bool(digests) and digests <= note.values | (note.tables or frozenset())
 
 
 def _shown_code(new: list[Definition], edited: Mapping[int, int], statements: list[CodeStatement]) -> Iterator[str]:

@@ -22,7 +22,6 @@ from replayer.desync.tested_causes import between_steps
 from replayer.diagnose.explain.answer.explanation import Explanation
 from replayer.diagnose.explain.answer.known_differences import with_known_differences
 from replayer.diagnose.explain.answer.split_objects import with_joined
-from replayer.diagnose.explain.before_step.changed_before import with_changed_before
 from replayer.diagnose.explain.data_files.differing_files import Files
 from replayer.diagnose.explain.data_files.tested_files import with_tested_files
 from replayer.diagnose.explain.explained_pair import explained_pair, with_memory_tested
@@ -33,6 +32,7 @@ from replayer.diagnose.explain.outside.kinds_tested import KindsTested
 from replayer.diagnose.explain.outside.noted_reads import with_noted
 from replayer.diagnose.explain.outside.outside_variants import outside_variants, run_some
 from replayer.diagnose.explain.outside.tested_settings import settings_tested
+from replayer.diagnose.explain.statements.with_lines_run import with_lines_run
 from replayer.diagnose.explain.values.process_settings import differing_settings, process_settings
 from replayer.diagnose.explain.variant_choice import (
     SEEDS,
@@ -187,7 +187,8 @@ class _Case:
         problems: why ticks before it could not be verified. is_found: a variant that verified all ticks found this one.
         """
         code = compared_code(self.tape, self.factory)  # Before a step runs here, which may keep something in a module.
-        return attrs.evolve(self._explain(tick, finding, problems, code, is_found=is_found), code=code)
+        explained = self._explain(tick, finding, problems, code, is_found=is_found)
+        return attrs.evolve(explained, code=explained.code or code)
 
     def _explain(
         self, tick: int, finding: Finding | None, problems: Sequence[str], code: TestedCause | None, *, is_found: bool
@@ -229,7 +230,7 @@ class _Case:
         explanation = with_known_differences(tape, self.factory, explanation, finding)
         raised = attrs.evolve(explanation, differs_by=kinds.raises_by(explanation))
         further = self.further(attrs.evolve(raised, depends_on=kinds.depends_on(raised)), before)
-        return further if self.asked else with_changed_before(further, tape, self.runner, self.now, before, code)
+        return further if self.asked else with_lines_run(further, tape, self.runner, self.now, before, code)
 
     def _kinds(self, tick: int, before: Snapshot) -> KindsTested:
         return KindsTested(self.asked, self._runs(tick, before))

@@ -35,6 +35,8 @@ from replayer.diagnose.explain.given.give import give_from_the_other
 from replayer.diagnose.explain.outside.first_seeds import first_seeds
 from replayer.diagnose.explain.outside.import_reads import noting_variables
 from replayer.diagnose.explain.outside.replaced_files import replace_files
+from replayer.diagnose.explain.statements.shared_result import shared_result
+from replayer.diagnose.explain.statements.values_then import values_then
 from replayer.diagnose.explain.trace_step import OTHER_THREADS, Result, TracedStep, trace_step, trace_step_in
 from replayer.diagnose.explain.values.given_values import GivenValues
 from replayer.diagnose.explain.values.joined import join_names, separate_names
@@ -59,6 +61,8 @@ from sim.kernel.state import Snapshot
 _imported: list[OutsideRead] = []  # The variables that the user's modules read on import.
 Load = Callable[[], Factory | None]  # Imports the module of the factory, unless that was done.
 
+# Jobs that read the files of the user's program, and run parts of it before the step.
+OF_PROGRAM = {"change": changed_before, "values": values_then, "shared": shared_result}
 _MODULE = "replayer.diagnose.explain.variant_process"
 RUN_UP_S_MAX = 30.0  # The longest run of a used instance up to the tick.
 NEVER_RESTORED_S_MAX = 10.0  # Of one that runs from tick 0, if others that run from keyframes can follow.
@@ -117,9 +121,9 @@ def _do(job: dict[str, Any], answers: int, load: Load) -> dict[str, Any]:
                 result = {"state": snapshot_to_plain(cursor.state.snapshot())}
             case "give":
                 result = _given(tape, job, load).to_plain()
-            case "change":
+            case what if what in OF_PROGRAM:
                 _load_adapter(tape)
-                result = changed_before(tape, job, lambda: make_simulation(tape, load()))
+                result = OF_PROGRAM[what](tape, job, lambda: make_simulation(tape, load()))
             case _:
                 result = _trace(tape, job, load)
     return result

@@ -256,10 +256,16 @@ class VariantRunner:
         later: the recorded and the replayed state at the next recorded keyframe. known: the names of attributes that are known
         to have been changed: nothing is tried, and the lines that change them are found.
         """
-        plain = {"tick": tick, "before": snapshot_to_plain(before), "known": list(known)}
-        plain["later"] = list(map(snapshot_to_plain, later or ()))
+        plain = {"known": list(known), "later": list(map(snapshot_to_plain, later or ()))}
+        return self.run_program("change", variant, tick, before, plain)
+
+    def run_program(
+        self, what: str, variant: Variant, tick: int, before: Snapshot, plain: Mapping[str, Any]
+    ) -> dict[str, Any] | None:
+        """Do a job of variant_process.OF_PROGRAM on a variant. None if that cannot be done. plain: what the job has besides."""
+        job = {"tick": tick, "before": snapshot_to_plain(before), **plain}
         try:
-            (result,) = self._run([self._job("change", variant) | plain], [variant])
+            (result,) = self._run([self._job(what, variant) | job], [variant])
         except VariantFailedError:
             return None
         return result

@@ -62,7 +62,11 @@ def investigate(
         is_known = cause is not None and cause.kind != "unseen" and not explanation.is_open
         if is_known or explanation.tick is None:
             return explanation
-        if explanation.memory_runs or (explanation.agrees and not explanation.is_seen):
+        if (
+            explanation.memory_runs
+            or explanation.run_before is not None
+            or (explanation.agrees and not explanation.is_seen)
+        ):
             return explanation
         if explanation.between is not None and explanation.between.suspicious and not explanation.is_maybe_in_step:
             return explanation

@@ -20,6 +20,7 @@ from other_of_changed_values import quiet
 made, total, speed, seen, hidden, table, words, shared = 0, 0, 1, {}, [], {}, [], []
 dice, unused = random.Random(1), random.Random(2)
 rules = {"a": 1}
+heard, lists, named, only_read = {"hit": []}, {}, {"a": {}}, {"a": []}
 
 
 class Rock:
@@ -53,6 +54,9 @@ class Rock:
         other.delay = 4
         seen[self.size] = dice.random()
         shared.append(speed)
+        heard["hit"].append(self)         # An item of a table, and of one in it.
+        lists.setdefault("hit", []).append(self)
+        named["a"]["b"] = only_read["a"].index(self) if only_read["a"] else 0
 """
 
 
@@ -67,4 +71,5 @@ def test_values_are_told_by_the_statements_that_change_them(tmp_path: Path, monk
     finally:
         for name in ("game_of_changed_values", "other_of_changed_values"):
             sys.modules.pop(name, None)
-    assert changed == {"Rock.made", "Rock.kinds", "Rock.names", "total", "delay", "seen", "shared", "dice"}
+    in_place = {"seen", "shared", "dice", "heard", "lists", "named"}
+    assert changed == {"Rock.made", "Rock.kinds", "Rock.names", "total", "delay", *in_place}

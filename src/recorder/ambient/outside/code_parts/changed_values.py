@@ -68,10 +68,20 @@ def _changes_in(module: str, path: str) -> Iterator[tuple[Any, str, bool]]:
 
 
 def _changed_in_place(node: ast.AST) -> ast.expr | None:
-    """What a statement sets an element of, or whose method an expression calls."""
+    """The value of which a statement sets an element, or whose method an expression calls; of an item in a table, the table."""
     if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
-        return node.value
-    return node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
+        return table_of(node.value)
+    return table_of(node.func.value) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
+
+
+def table_of(expression: ast.expr) -> ast.expr:
+    """The table of which an expression is an item, such as handlers for handlers[name] and handlers.setdefault(name, [])."""
+    while True:
+        match expression:
+            case ast.Subscript(inner) | ast.Call(ast.Attribute(inner, "setdefault" | "get")):
+                expression = inner
+            case _:
+                return expression
 
 
 def _is_changing(call: ast.Call, value: Any) -> bool:

@@ -27,9 +27,9 @@ def changed_before(tape: Tape, job: dict[str, Any], make: Callable[[], Simulatio
     both = (later[0], later[1]) if len(later) > 1 else None
     tick = job["tick"]
     if job["known"]:
-        known = in_a_copy(partial(_lines, make, _step_name(tape), tuple(job["known"])))
+        known = in_a_copy(partial(_lines, make, step_name(tape), tuple(job["known"])))
         return {"found": Found().to_plain(), "lines": known}
-    inputs, step = tape.frame(tick).inputs, _step_name(tape)
+    inputs, step = tape.frame(tick).inputs, step_name(tape)
     found = try_changes(Case(make, snapshot_from_plain(job["before"]), both, inputs, tape.state_hash(tick), step))
     lines = in_a_copy(partial(_lines, make, step, found.names)) if found.names else None
     return {"found": found.to_plain(), "lines": lines}
@@ -39,7 +39,7 @@ def _lines(make: Callable[[], Simulation], step: str, names: tuple[str, ...]) ->
     return changing_lines(program_code(subject_of(make()), step), names).to_plain()
 
 
-def _step_name(tape: Tape) -> str:
+def step_name(tape: Tape) -> str:
     """The method that makes the steps of a recorded object."""
     match tape.meta.get("adapter"):
         case {"fields": {"step": str(step)}}:

@@ -80,7 +80,7 @@ def parts_of(value: Any) -> Iterator[tuple[Step, Any]]:
         yield from ((("item", key), dict.__getitem__(value, key)) for key in dict.keys(value) if is_plain(key))
     elif isinstance(value, list | deque):
         yield from ((("item", place), item) for place, item in enumerate(value))
-    if _has_attributes(value):
+    if has_attributes(value):
         yield from ((("attribute", name), held) for name, held in attributes_of(value).items())
 
 
@@ -97,7 +97,7 @@ def attributes_of(value: Any) -> dict[str, Any]:
     return {name: held for name, held in kept.items() if type(held) is not GetSetDescriptorType}
 
 
-def _has_attributes(value: Any) -> bool:
+def has_attributes(value: Any) -> bool:
     """Return True for an object of a class that the user wrote, or that of an installed package."""
     kind = type(value)
     if not kind.__flags__ & _HEAP_TYPE or isinstance(
@@ -129,7 +129,7 @@ def _partner(mine: Any, other: Any) -> dict[Step, Any]:
 def naming_attribute(*groups: list[Any]) -> str | None:
     """An attribute of which each item of a list has its own number or text, in each of these lists; None without."""
     first = groups[0][0] if groups[0] else None
-    for name, value in attributes_of(first).items() if _has_attributes(first) else ():
+    for name, value in attributes_of(first).items() if has_attributes(first) else ():
         if type(value) not in (int, str):
             continue
         values = [[attributes_of(item).get(name, MISSING) for item in group] for group in groups]

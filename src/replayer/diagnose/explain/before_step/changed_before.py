@@ -7,7 +7,6 @@ from collections.abc import Iterable
 
 import attrs
 
-from recorder.ambient.outside.outside_read import CONTACT
 from recorder.text import counted
 from replayer.desync.code_comparison import is_changed_code
 from replayer.desync.finding import NOT_DETERMINISTIC, STACK_DEPTH, TestedCause
@@ -15,7 +14,7 @@ from replayer.desync.tested_causes import BETWEEN, between_steps, changed_betwee
 from replayer.diagnose.explain.answer.explanation import Explanation
 from replayer.diagnose.explain.before_step.answer import ChangingLines, Found
 from replayer.diagnose.explain.trace_step import NOT_REPEATABLE
-from replayer.diagnose.explain.variants import Variant, VariantRunner, reads_of, traced_present
+from replayer.diagnose.explain.variants import Variant, VariantRunner
 from replayer.tape.tape import Tape
 from sim.kernel.state import Snapshot
 
@@ -31,31 +30,33 @@ def with_changed_before(
     now: Variant,
     before: Snapshot,
     code: TestedCause | None,
-) -> Explanation:
-    """Try changes of the state before the step, if all variants gave one state, which is not the recorded one.
+) -> tuple[Explanation, list[str]]:
+    """Try changes of the state before the step, of an explanation that is open; with the names of the attributes they change.
 
     now: the present variant. code: the comparison of the code with the recorded one.
     """
     tick = explanation.tick
-    if tick is None or not _is_open(explanation) or is_changed_code(code):
-        return explanation
-    if sum(before[name].nbytes for name in before) > STATE_BYTES_MAX:
-        return explanation
-    if any(read.kind == CONTACT for read in reads_of(traced_present(explanation.variants))):
-        return explanation  # Each trial would ask another program or another computer once more.
+    if tick is None or is_changed_code(code):
+        return explanation, []
     seen = between_steps(tape, tick)
     if seen is not None and seen.suspicious is not None:  # The recorder compared these states itself.
-        names = _attributes(changed_between(tape, tick)) if seen.suspicious else []
+        names = changed_names(tape, tick) if seen.suspicious else []
         answer = runner.change(now, tick, before, None, names) if names else None
         lines = ChangingLines.from_plain(answer["lines"]) if answer is not None else None
-        return explanation if lines is None else attrs.evolve(explanation, changing_lines=lines.of_others)
+        return explanation if lines is None else attrs.evolve(explanation, changing_lines=lines.of_others), names
     answer = runner.change(now, tick, before, explanation.known_states)
     found = Found.from_plain(answer["found"]) if answer is not None else Found()
     if answer is None or not found.texts:
-        return explanation
+        return explanation, []
     lines = ChangingLines.from_plain(answer["lines"])
     told = TestedCause(BETWEEN, _text(tick, found, lines), suspicious=True)
-    return attrs.evolve(explanation, between=told, is_maybe_in_step=True, changing_lines=lines.of_others)
+    changed = attrs.evolve(explanation, between=told, is_maybe_in_step=True, changing_lines=lines.of_others)
+    return changed, list(found.names)
+
+
+def changed_names(tape: Tape, tick: int) -> list[str]:
+    """The attributes that the recorder saw to be changed before the step to a tick."""
+    return _attributes(changed_between(tape, tick))
 
 
 def _attributes(texts: Iterable[str]) -> list[str]:
@@ -64,7 +65,7 @@ def _attributes(texts: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(last for path in paths if (last := path.rpartition(".")[2]).isidentifier()))
 
 
-def _is_open(explanation: Explanation) -> bool:
+def is_open(explanation: Explanation) -> bool:
     """Return True if nothing that was tried changes the result, which is not the recorded one, and is always the same."""
     if explanation.pair is not None or explanation.agrees or not explanation.ran:
         return False

@@ -9,6 +9,7 @@ from typing import Any
 
 import attrs
 
+from recorder.ambient.outside.code_parts.changed_values import table_of
 from replayer.diagnose.explain.before_step.answer import ChangingLines
 from replayer.diagnose.explain.before_step.program_code import Function, ProgramCode
 from replayer.diagnose.explain.cause import SourceLocation
@@ -24,7 +25,7 @@ betavariate expovariate triangular integers normal standard_normal permutation p
 _CHANGE_ARGUMENTS = """
 shuffle heapify heappush heappop heapreplace heappushpop insort insort_left insort_right permuted copyto put
 """
-_CHANGE, _CHANGE_ARGUMENT = frozenset(f"{_CHANGE_LISTS} {_DRAW}".split()), frozenset(_CHANGE_ARGUMENTS.split())
+CHANGE, CHANGE_ARGUMENT = frozenset(f"{_CHANGE_LISTS} {_DRAW}".split()), frozenset(_CHANGE_ARGUMENTS.split())
 _SETTERS = frozenset(("setattr", "delattr"))
 _SIGNS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 
@@ -62,6 +63,17 @@ def written_by_others(code: ProgramCode) -> Written:
             constants[name] += _constants(node)
             attributes[name] += _attributes(node, name)
     return Written(frozenset(names), dict(constants), dict(attributes))
+
+
+def changes_of(function: Function) -> Iterator[tuple[str, ast.AST]]:
+    """The attributes and variables that a function changes, or whose values it does, and where; also names that are global."""
+    yield from _changes(function)
+    yield from _changes_of_variables(function)
+    names = {name for node in function.own if isinstance(node, ast.Global) for name in node.names}
+    for node in function.own:
+        if isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            yield from ((one.id, node) for one in _flat(targets) if isinstance(one, ast.Name) and one.id in names)
 
 
 def _places(functions: Iterable[Function], wanted: set[str]) -> dict[SourceLocation, None]:
@@ -116,13 +128,13 @@ def _changes_of_variables(function: Function) -> Iterator[tuple[str, ast.AST]]:
             yield node.target.id, node
         elif isinstance(node, ast.Assign | ast.AugAssign | ast.Delete):
             targets = [node.target] if isinstance(node, ast.AugAssign) else node.targets
-            held = [one.value for one in _flat(targets) if isinstance(one, ast.Subscript)]
+            held = [table_of(one) for one in _flat(targets) if isinstance(one, ast.Subscript)]
             yield from ((one.id, node) for one in held if isinstance(one, ast.Name))
         elif isinstance(node, ast.Call):
-            is_change = isinstance(node.func, ast.Attribute) and node.func.attr in _CHANGE
-            held = [node.func.value] if is_change and isinstance(node.func, ast.Attribute) else []
+            is_change = isinstance(node.func, ast.Attribute) and node.func.attr in CHANGE
+            held = [table_of(node.func.value)] if is_change and isinstance(node.func, ast.Attribute) else []
             called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-            held += node.args if called in _CHANGE_ARGUMENT else []
+            held += node.args if called in CHANGE_ARGUMENT else []
             yield from ((one.id, node) for one in held if isinstance(one, ast.Name))
 
 
@@ -143,8 +155,7 @@ def _changed(target: ast.expr, aliases: dict[str, str]) -> str:
 
 def _attribute(node: ast.expr, aliases: dict[str, str]) -> str:
     """The attribute that an expression is, or is an item of; the empty text for none."""
-    while isinstance(node, ast.Subscript):
-        node = node.value
+    node = table_of(node)
     if isinstance(node, ast.Attribute):
         return node.attr
     return aliases.get(node.id, "") if isinstance(node, ast.Name) else ""
@@ -153,10 +164,10 @@ def _attribute(node: ast.expr, aliases: dict[str, str]) -> str:
 def _changed_by_call(node: ast.Call, aliases: dict[str, str]) -> list[str]:
     called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
     found = []
-    if isinstance(node.func, ast.Attribute) and called in _CHANGE:
+    if isinstance(node.func, ast.Attribute) and called in CHANGE:
         found.append(_attribute(node.func.value, aliases))
     if called in _SETTERS and len(node.args) > 1 and isinstance(node.args[1], ast.Constant):
         found.append(str(node.args[1].value))
-    if called in _CHANGE_ARGUMENT:
+    if called in CHANGE_ARGUMENT:
         found += [_attribute(one, aliases) for one in node.args]
     return [name for name in found if name]

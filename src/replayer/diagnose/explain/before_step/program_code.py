@@ -61,7 +61,7 @@ class ProgramCode:
 
 def program_code(subject: Any, step: str) -> ProgramCode:
     """Read the files of the user's program. subject: the object that is stepped. step: the name of its method."""
-    functions = [one for path in files_of_program(subject) for one in _functions(path)]
+    functions = functions_of_program(subject)
     of_step = _named_from(functions, step)
     steps = set(map(id, of_step))
     given = {name for function in functions for name in _given_names(function)}
@@ -72,6 +72,11 @@ def program_code(subject: Any, step: str) -> ProgramCode:
         later,
         [one for one in rest if not (one.runs_later or one.last_name in given)],
     )
+
+
+def functions_of_program(subject: Any) -> list[Function]:
+    """All functions of the files of the user's program."""
+    return [one for path in files_of_program(subject) for one in _functions(path)]
 
 
 def _given_names(function: Function) -> set[str]:

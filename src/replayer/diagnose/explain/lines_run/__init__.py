@@ -1,0 +1,1 @@
+"""Lines of the user's program that were run before a step as a test, as data."""

@@ -1,0 +1,51 @@
+"""Add to an explanation without a cause: code of the program that changed something outside the step, with which it gives the recorded state."""
+
+from __future__ import annotations
+
+import attrs
+
+from recorder.ambient.outside.outside_read import CONTACT
+from replayer.desync.code_comparison import names_values, with_tested_values
+from replayer.desync.finding import TestedCause
+from replayer.desync.tested_causes import between_steps
+from replayer.diagnose.explain.answer.explanation import Explanation
+from replayer.diagnose.explain.before_step.changed_before import (
+    STATE_BYTES_MAX,
+    changed_names,
+    is_open,
+    with_changed_before,
+)
+from replayer.diagnose.explain.lines_run.run_lines import RunBefore, SharedResult
+from replayer.diagnose.explain.variants import Variant, VariantRunner, reads_of, traced_present
+from replayer.tape.tape import Tape
+from sim.kernel.state import Snapshot
+
+
+def with_lines_run(
+    explanation: Explanation,
+    tape: Tape,
+    runner: VariantRunner,
+    now: Variant,
+    before: Snapshot,
+    code: TestedCause | None,
+) -> Explanation:
+    """Run statements of the program before the step, then try changes of the state, and see what the step before returned.
+
+    now: the present variant. code: the comparison of the code with the recorded one.
+    """
+    tick = explanation.tick
+    is_small = sum(before[name].nbytes for name in before) <= STATE_BYTES_MAX
+    asks = any(read.kind == CONTACT for read in reads_of(traced_present(explanation.variants)))
+    # Each trial would ask another program or another computer once more.
+    if tick is None or not is_small or asks or not is_open(explanation):
+        return explanation
+    if names_values(code) and (answer := runner.run_program("values", now, tick, before, {})) and answer["found"]:
+        found = RunBefore.from_plain(answer["found"])
+        return attrs.evolve(explanation, run_before=found, code=with_tested_values(code, found.values))
+    changed, names = with_changed_before(explanation, tape, runner, now, before, code)
+    names = names or changed_names(tape, tick)
+    is_compared = not names and between_steps(tape, tick) is not None
+    answer = None if is_compared else runner.run_program("shared", now, tick, before, {"names": names})
+    if answer is None or answer["found"] is None:
+        return changed
+    return attrs.evolve(changed, shared=SharedResult.from_plain(answer["found"]))

@@ -1,0 +1,74 @@
+"""The lines of replay explain on code of the program that was run before a step as a test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from recorder.text import counted
+from replayer.diagnose.explain.answer.explanation import Explanation
+from replayer.diagnose.explain.cause import SourceLocation
+from replayer.diagnose.explain.lines_run.run_lines import RunBefore, SharedResult
+
+_SHOWN = 4
+_LINES_SHOWN = 12
+
+
+def run_before_text(run: RunBefore) -> str:
+    """What statements of the program do that are run before the step."""
+    values = ", ".join(run.values[:_SHOWN])
+    gives = "the step gives the recorded state, and without that another one"
+    if not run.is_by_values:
+        return f"something outside the state: where code of the program runs before the step, {gives}"
+    if run.is_as_noted:
+        return f"a value outside the state, {values}: where it is as it was when the recording began, {gives}"
+    unknown = "what it was when the recording began is not known"
+    return (
+        f"a value outside the state, {values}: where code of the program changes it before the step, {gives}; {unknown}"
+    )
+
+
+def run_before_lines(explanation: Explanation) -> list[str]:
+    """The statements; empty without any."""
+    run = explanation.run_before
+    if run is None:
+        return []
+    which = "this line" if len(run.lines) == 1 else "these lines"
+    lines = [f"  tested with {which} of the program, run before the step:", *_places(run.lines)]
+    if run.others:
+        what = "for the value of then" if run.is_as_noted else "besides"
+        lines += [f"  run, too, {what}, and not needed for the state of this tick:", *_places(run.others)]
+    return lines
+
+
+def shared_lines(shared: SharedResult | None) -> list[str]:
+    """What the step before returned and the state holds, too, with the lines that write into it; empty if nothing."""
+    if shared is None:
+        return []
+    parts = "; ".join(shared.parts)
+    lines = [
+        f"  what the step to tick {shared.tick:,} returned is in the state, too, tested by running it again: {parts}"
+    ]
+    if shared.returned_at is not None:
+        lines += ["  returned by this line:", *_places([shared.returned_at])]
+    if shared.proved:
+        is_one = len(shared.proved) == 1
+        which = "this line" if is_one else "each of these lines alone" if shared.is_alone else "these lines together"
+        told = f"with {which}, run on what was returned, the step gives the recorded state, and without {'it' if is_one else 'them'}"
+        lines += [f"  {'cause' if is_one else 'tested'}: {told} another one:", *_places(shared.proved)]
+    others = [one for one in shared.writers if one not in shared.proved]
+    if others:
+        more = "further lines" if shared.proved else "lines"
+        lines += [
+            f"  {more} of the code that write into what such a call returns, as far as names tell:",
+            *_places(others),
+        ]
+    return lines
+
+
+def _places(places: Iterable[SourceLocation]) -> list[str]:
+    found = list(places)
+    lines = [
+        f"    {one.name:<20} {f'{one.function}(): ' if one.function else ''}{one.text}" for one in found[:_LINES_SHOWN]
+    ]
+    more = len(found) - _LINES_SHOWN
+    return lines + ([f"    and {counted(more, 'more line')}"] if more > 0 else [])
