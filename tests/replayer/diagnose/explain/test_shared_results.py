@@ -141,6 +141,15 @@ def test_a_line_that_writes_into_what_a_step_returned(what: str, name: str, part
     assert [one.text for one in shared.proved] == proved
 
 
+def test_a_line_of_a_function_that_no_file_calls_is_tried_as_well() -> None:
+    recorded("look")
+    Path("fisher.py").write_text(FISHER[: FISHER.index("def play")])
+    shared = found()
+    assert shared is not None
+    assert [one.text for one in shared.proved] == ["view *= 2.0"]
+    assert shared.writers == ()
+
+
 def test_what_a_step_returned_as_a_copy_is_not_shared() -> None:
     recorded("look")
     assert found("copied") is None

@@ -47,6 +47,19 @@ def writers_of(functions: Sequence[Function], method: str, item: int | None) -> 
     return sorted(found, key=lambda one: (one.function.path, one.statement.lineno))
 
 
+def writers_into_arguments(functions: Sequence[Function]) -> list[ReturnWriter]:
+    """The statements that write into an argument of their function: what calls it may stand in no file of the program."""
+    found = []
+    for function in functions:
+        arguments = {node.arg for node in function.own if isinstance(node, ast.arg)} - {"self", "cls"}
+        for statement in function.own if function.name else ():
+            roots = map(table_of, _written(statement)) if isinstance(statement, Simple) else ()
+            root = next((one for one in roots if isinstance(one, ast.Name) and one.id in arguments), None)
+            if root is not None and isinstance(statement, Simple):
+                found.append(ReturnWriter(function, statement, root))
+    return found
+
+
 class _Flow:
     """The variables and attributes that may lead to what calls of one method return."""
 

@@ -25,13 +25,13 @@ from replayer.diagnose.explain.before_step.changeable_values import (
     path_text,
     places_of,
 )
-from replayer.diagnose.explain.before_step.program_code import functions_of_program, program_code
+from replayer.diagnose.explain.before_step.program_code import Function, functions_of_program, program_code
 from replayer.diagnose.explain.cause import SourceLocation
 from replayer.diagnose.explain.lines_run.run_lines import SharedResult
 from replayer.diagnose.explain.source_lines import SourceFile
 from replayer.diagnose.explain.statements.guarded import ended_by_a_clock, refuse_effects
 from replayer.diagnose.explain.statements.program_names import ProgramNames
-from replayer.diagnose.explain.statements.returned_writers import ReturnWriter, writers_of
+from replayer.diagnose.explain.statements.returned_writers import ReturnWriter, writers_into_arguments, writers_of
 from replayer.playback.cursor import Cursor, MismatchError
 from replayer.playback.line_hooks import listening
 from replayer.tape.noted_outside import noted_outside
@@ -42,7 +42,7 @@ _LEVELS_MAX = 4
 _PARTS_MAX = 5_000
 _ARRAYS_MAX = 500
 _SHOWN_MAX = 4
-_TRIED_MAX = 8
+_TRIED_MAX = 16
 _WORK_MAX = 10_000  # Of the exact test of whether two arrays share memory.
 
 
@@ -77,9 +77,15 @@ def _search(tape: Tape, tick: int, names: frozenset[str], make: Callable[[], Sim
         return nothing
     name, place = returns.of(result)
     case = _Case(simulation, tape.frame(tick).inputs, tape.state_hash(tick), noted_outside(tape).modules)
+    others = _others(simulation, tape)
     for some in [shared] if names else [[one] for one in shared[:_SHOWN_MAX]]:
-        writers = _writers(simulation, tape, name, some) if name else []
-        proved, is_alone = _proved(case, writers, [value for one in some[:_SHOWN_MAX] for value in one.values])
+        writers = (
+            [one for item in {one.item: None for one in some} for one in writers_of(others, name, item)] if name else []
+        )
+        values = [value for one in some[:_SHOWN_MAX] for value in one.values]
+        proved, is_alone = _proved(case, writers, values)
+        if not proved:
+            proved, is_alone = _proved(case, writers_into_arguments(others), values)
         if names or proved:
             parts = tuple(dict.fromkeys(one.text for one in some))[:_SHOWN_MAX]
             places = tuple(dict.fromkeys(one.place for one in writers))
@@ -183,14 +189,12 @@ class _Returns:
         return "", None
 
 
-def _writers(simulation: Simulation, tape: Tape, method: str, shared: Sequence[_Shared]) -> list[ReturnWriter]:
-    """Those of functions that the step is not seen to run."""
+def _others(simulation: Simulation, tape: Tape) -> list[Function]:
+    """The functions that the step is not seen to run."""
     subject = subject_of(simulation)
     own = program_code(subject, step_name(tape)).of_step
     steps = {(one.path, one.name) for one in own}
-    functions = [one for one in functions_of_program(subject) if (one.path, one.name) not in steps]
-    items = dict.fromkeys(one.item for one in shared)
-    return [writer for item in items for writer in writers_of(functions, method, item)]
+    return [one for one in functions_of_program(subject) if (one.path, one.name) not in steps]
 
 
 @attrs.frozen(eq=False)
