@@ -1,18 +1,20 @@
-"""Compare the recorded objects in two states by the paths of their values, without their classes."""
+"""Compare two states by the paths of values: of recorded objects, without their classes, and in texts such as JSON."""
 
 from __future__ import annotations
 
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import attrs
+import numpy as np
 
 from replayer.desync.state_diff import field_title
 from replayer.value_text import plain_text
-from sim.kernel.schema import COUNTS_FIELD
+from sim.kernel.schema import COUNTS_FIELD, Blob, Field
 from sim.kernel.state import Snapshot
 
 if TYPE_CHECKING:
@@ -41,25 +43,30 @@ SAVED_FORM = "no difference in values, order or identity was found in the object
 
 @attrs.frozen(eq=False)
 class ObjectDiff:
-    """The differences of captured objects between two states.
+    """The differences by path between two states: of captured objects, and of values in texts in a standard form.
 
     Attributes:
         differences: order and identity first, then values.
         has_more: True if there are more than were asked for.
-        fields: the fields of the states that hold these objects.
+        fields: the fields of the states that hold these objects and texts.
+        left_out: the number of those that there are more; None if they were not counted.
     """
 
     differences: list[ObjectDifference]
     has_more: bool
     fields: set[str]
+    left_out: int | None = None
 
     def lines(self, labels: tuple[str, str] = ("recorded", "replayed")) -> list[str]:
         """The first differences as lines. labels: names of the two states."""
         lines = [plain_text(difference.text(labels)) for difference in self.differences[:SHOWN]]
-        return [*lines, "… and more"] if self.has_more or len(self.differences) > SHOWN else lines
+        if not self.has_more and len(self.differences) <= SHOWN:
+            return lines
+        left = None if self.left_out is None else self.left_out + len(self.differences) - len(lines)
+        return [*lines, "… and more" if left is None else f"… and {left:,} more"]
 
     def holds(self, field: str) -> bool:
-        """Return True for a field, a table or a blob of the states that holds these objects."""
+        """Return True for a field, a table or a blob of the states that holds these objects or texts."""
         return field in self.fields or field.startswith(GRAPH_PREFIX)
 
 
@@ -68,9 +75,9 @@ def object_difference_lines(
     fields: Iterable[str],
     labels: tuple[str, str] = ("recorded", "replayed"),
 ) -> tuple[list[str], list[str]]:
-    """The first differences of captured objects between two states, by path, and the fields that they do not explain.
+    """The first differences by path between two states, and the fields that they do not explain.
 
-    fields: those that differ. All of them remain for states without captured objects.
+    fields: those that differ. All of them remain for states without captured objects and texts in a standard form.
     """
     names = list(fields)
     diff = compare_objects(states) if names else None
@@ -95,22 +102,30 @@ def _saved_form(fields: set[str]) -> str:
 def compare_objects(
     states: tuple[Snapshot, Snapshot] | None, *, limit: int = SHOWN, elements: int = ELEMENTS_SHOWN
 ) -> ObjectDiff | None:
-    """Compare the captured objects of two states; None without states, and for states of anything else.
+    """Compare the captured objects of two states, and the values in their texts; None without states and without these.
 
     limit: of the differences. elements: of those in one array.
     """
     if states is None:
         return None
     trees = [objects_in(state) for state in states]
-    if trees[0] is None or trees[1] is None:
-        return None
-    from sim.adapters.object_view.object_comparison import object_differences  # noqa: PLC0415 - as in objects_in
+    fields: set[str] = set()
+    found: list[Iterator[ObjectDifference]] = []
+    if trees[0] is not None and trees[1] is not None:
+        from sim.adapters.object_view.object_comparison import object_differences  # noqa: PLC0415 - as in objects_in
 
+        fields |= {*trees[0].fields, *trees[1].fields}
+        found.append(object_differences(trees[0], trees[1], elements))
+    texts = _text_differences(states, fields, elements)
+    if not found and not texts:
+        return None
+    fields |= set(texts)
+    found += texts.values()
     structural: list[ObjectDifference] = []
     values: list[ObjectDifference] = []
     count = 0
     try:
-        for difference in object_differences(trees[0], trees[1], elements):
+        for difference in chain.from_iterable(found):
             (structural if difference.kind in ("order", "identity") else values).append(difference)
             count += 1
             if count > KEPT_MAX:
@@ -118,12 +133,51 @@ def compare_objects(
     except MALFORMED as error:
         note_malformed(error)
         return None
-    fields = {*trees[0].fields, *trees[1].fields}
-    if all(name in fields or name == COUNTS_FIELD for state in states for name in state):
-        fields.add(COUNTS_FIELD)  # All tables are those of the objects.
+    if _holds_all_sizes(states, fields):
+        fields.add(COUNTS_FIELD)
     structural = _of_each_kind(structural, limit)
     differences = structural + _of_each_kind(values, limit - len(structural))
-    return ObjectDiff(differences, count > len(differences), fields)
+    left = count - len(differences)
+    return ObjectDiff(differences, left > 0, fields, left if count <= KEPT_MAX else None)
+
+
+def _holds_all_sizes(states: tuple[Snapshot, Snapshot], fields: set[str]) -> bool:
+    """Return True if all tables and blobs are among the fields, or at least those whose sizes differ."""
+    if all(name in fields or name == COUNTS_FIELD for state in states for name in state):
+        return True
+    one, other = states
+    common = [name for name in one.layout.count_index if name in other.layout.count_index]
+    return all(name in fields for name in common if one.count(name) != other.count(name))
+
+
+def _text_differences(
+    states: tuple[Snapshot, Snapshot], known: set[str], elements: int
+) -> dict[str, Iterator[ObjectDifference]]:
+    """The differences by path in each field that holds one text in a standard form, and another one in the other state.
+
+    known: fields that hold captured objects.
+    """
+    kinds = [{one.name: type(one) for one in state.layout.schema.entries} for state in states]
+    found = {}
+    for name, kind in kinds[0].items():
+        if (
+            kind not in (Blob, Field)
+            or kinds[1].get(name) is not kind
+            or name in known
+            or name.startswith(GRAPH_PREFIX)
+        ):
+            continue
+        arrays = [state[name] for state in states]
+        if any(array.dtype != np.uint8 or array.ndim != 1 for array in arrays):
+            continue
+        from sim.adapters.object_view.documents import SIZE_MAX  # noqa: PLC0415 - as in objects_in
+        from sim.adapters.object_view.object_comparison import document_differences  # noqa: PLC0415
+
+        one, other = (array.tobytes() if kind is Blob and array.size <= SIZE_MAX else array for array in arrays)
+        of_text = document_differences(name, one, other, elements)
+        if of_text is not None:
+            found[name] = of_text
+    return found
 
 
 def _of_each_kind(differences: list[ObjectDifference], limit: int) -> list[ObjectDifference]:

@@ -14,6 +14,7 @@ import attrs
 import numpy as np
 
 from sim.adapters.object_view.array_comparison import array_differences
+from sim.adapters.object_view.documents import DocumentTree, read_documents, written
 from sim.adapters.object_view.object_pairs import ObjectPairs, Side, are_equal, likeness, opened
 from sim.adapters.object_view.object_tree import ObjectTree
 from sim.adapters.object_view.shown_values import Composite, Ref, ShownPart, Word
@@ -35,13 +36,14 @@ class ObjectDifference:
     Attributes:
         kind: "value"; "order" of a dict, a set or a list with the same items; "identity" of what two paths lead to;
             "state" of an object whose content is not shown, such as a generator of random numbers; "count" of the
-            elements of an array, of which only the first follow.
+            elements of an array, of which only the first follow; "form" of a text in a standard form, such as JSON, whose
+            values are equal.
         path: of the value; "A and B" for an identity, "X in PATH" for an item of a set.
         first, second: of both states, as texts.
         numbers: both values, if they are floats.
     """
 
-    kind: Literal["value", "order", "identity", "state", "count"]
+    kind: Literal["value", "order", "identity", "state", "count", "form"]
     path: str
     first: str
     second: str
@@ -50,7 +52,8 @@ class ObjectDifference:
     @property
     def subject(self) -> str:
         """What differs, in a few words."""
-        return {"order": f"order of {self.path}", "state": f"state of {self.path}"}.get(self.kind, self.path)
+        kinds = ("order", "state", "form")
+        return f"{self.kind} of {self.path}" if self.kind in kinds else self.path
 
     def text(self, labels: tuple[str, str]) -> str:
         """The difference in a line. labels: of the two states."""
@@ -58,6 +61,9 @@ class ObjectDifference:
             return f"{self.path}: the state of {self.first} differs"
         if self.kind == "count":
             return f"{self.path}: {self.first} differ"
+        if self.kind == "form":
+            what = f"{self.path}: all values in this text are equal, it is only written in another way"
+            return f"{what}: {labels[0]} {self.first}, {labels[1]} {self.second}"
         separator = ";" if self.kind == "order" else ","
         return f"{self.subject}: {labels[0]} {self.first}{separator} {labels[1]} {self.second}"
 
@@ -70,6 +76,9 @@ class _Pair:
     values: tuple[Any, Any]
 
 
+Tree = ObjectTree | DocumentTree
+
+
 def object_differences(first: ObjectTree, second: ObjectTree, elements: int) -> Iterator[ObjectDifference]:
     """The differences between two states, outermost objects first. elements: of each array, at most.
 
@@ -78,8 +87,30 @@ def object_differences(first: ObjectTree, second: ObjectTree, elements: int) -> 
     return _Comparison(first, second, elements).run()
 
 
+def document_differences(path: str, one: Any, two: Any, elements: int) -> Iterator[ObjectDifference] | None:
+    """The differences between two texts, by the paths of the values in them. path: of the text.
+
+    None unless both are documents in one standard form, and not equal: see read_documents.
+    """
+    read = read_documents(one, two)
+    if read is None:
+        return None
+    first, second = (DocumentTree([ShownPart(path, "", value)]) for value in read)
+    return _or_form(_Comparison(first, second, elements).run(), path, one, two)
+
+
+def _or_form(differences: Iterator[ObjectDifference], path: str, one: Any, two: Any) -> Iterator[ObjectDifference]:
+    """The differences; without any, where the texts differ."""
+    is_equal = True
+    for difference in differences:
+        is_equal = False
+        yield difference
+    if is_equal:
+        yield ObjectDifference("form", path, *differing_texts(written(one), written(two)))
+
+
 class _Comparison:
-    def __init__(self, first: ObjectTree, second: ObjectTree, elements: int) -> None:
+    def __init__(self, first: Tree, second: Tree, elements: int) -> None:
         self._trees = (first, second)
         self._elements = elements
         self._pairs = ObjectPairs(first, second)
@@ -122,6 +153,10 @@ class _Comparison:
 
     def _compare_values(self, pair: _Pair, one: Any, two: Any) -> Iterator[ObjectDifference]:
         one, two = opened(one), opened(two)
+        of_texts = document_differences(pair.paths[0], one, two, self._elements) if type(one) is type(two) else None
+        if of_texts is not None:
+            yield from of_texts
+            return
         if isinstance(one, np.ndarray) and isinstance(two, np.ndarray):
             for kind, path, texts, numbers in array_differences(pair.paths[0], one, two, self._elements):
                 yield ObjectDifference(kind, path, *texts, numbers)

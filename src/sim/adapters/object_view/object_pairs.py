@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from sim.adapters.object_view.documents import DocumentTree
 from sim.adapters.object_view.object_tree import ObjectTree
 from sim.adapters.object_view.shown_values import SET_STEP, Composite, Ref, Word
 
@@ -21,7 +22,7 @@ _LEAVES = 8  # Attributes that are compared to tell objects of one class apart.
 class ObjectPairs:
     """The objects of two states that count as one."""
 
-    def __init__(self, first: ObjectTree, second: ObjectTree) -> None:
+    def __init__(self, first: ObjectTree | DocumentTree, second: ObjectTree | DocumentTree) -> None:
         self._trees = (first, second)
         self._partner: tuple[dict[Ref, Ref], dict[Ref, Ref]] = ({}, {})
 
