@@ -28,6 +28,7 @@ from replayer.desync.object_diff import (
     named_fields,
     object_difference_lines,
     shown_fields,
+    text_fields,
 )
 from replayer.desync.state_diff import STATE_LABELS, FieldDifference, compare_states
 from replayer.diagnose.compare.meeting import declared_counters, find_meeting, try_reads
@@ -206,7 +207,8 @@ def _measure_spread(
         return None, f"{why} {error.tick:,}", None
     if not spread.counts.size:
         return None, f"the rows that differ are not counted: {spread.stopped}", None
-    return spread, None, MeetingReport(meeting, trials) if meeting is not None else None
+    met = MeetingReport(meeting, trials, text_fields(spread.states)) if meeting is not None else None
+    return spread, None, met
 
 
 def _object_states(result: TapeDifference, spread: DifferenceSpread | None) -> tuple[Snapshot, Snapshot] | None:
@@ -229,6 +231,7 @@ def _tick_fields(result: TapeDifference, spread: DifferenceSpread | None) -> lis
 
 
 def _facts(result: TapeDifference, spread: DifferenceSpread | None) -> dict[str, Any]:
+    is_of_rows = spread is not None and not text_fields(spread.states)  # The bytes of a text tell nothing.
     return {
         "same": result.same,
         "first_tick": result.first_tick,
@@ -241,8 +244,8 @@ def _facts(result: TapeDifference, spread: DifferenceSpread | None) -> dict[str,
         "fields": _tick_fields(result, spread),
         "inputs_tick": result.inputs_tick,
         "inputs_differ_in_key_order_alone": result.is_key_order,
-        "course": spread.trend if spread is not None else result.trend,
-        "course_of": "rows" if spread is not None else "fields",
+        "course": spread.trend if spread is not None and is_of_rows else result.trend,
+        "course_of": "rows" if is_of_rows else "fields",
         "keyframe_tick": result.keyframe_tick,
         "keyframe_fields": named_fields(result.states, [difference.field for difference in result.differences]),
         "last_rows": _last_rows(spread),
@@ -297,11 +300,12 @@ def _last_rows(spread: DifferenceSpread | None) -> dict[str, int] | None:
 
 
 def _rows(spread: DifferenceSpread | None) -> dict[str, list[int]] | None:
-    """The numbers of rows that differ, by field; without those of the saved form of objects, which mean nothing to a user."""
+    """The numbers of rows that differ, by field; without those of the saved form of objects and the bytes of texts, which mean nothing to a user."""
     if spread is None:
         return None
+    texts = text_fields(spread.states)
     named = zip(spread.fields, spread.counts.tolist(), strict=True)
-    return {name: counts for name, counts in named if not name.startswith(GRAPH_PREFIX)}
+    return {name: counts for name, counts in named if not name.startswith(GRAPH_PREFIX) and name not in texts}
 
 
 def _same_before(result: TapeDifference) -> str:
@@ -328,12 +332,13 @@ def _trend_text(result: TapeDifference, spread: DifferenceSpread | None) -> str:
     trend: str | None = spread.trend if spread is not None else result.trend
     count = result.last_tick - result.ticks[0].tick + 1
     differing = f"{counted(len(result.ticks), 'tick')} of {count:,} differ"
-    is_of_objects = spread is not None and any(name.startswith(GRAPH_PREFIX) for name in spread.fields)
+    texts = text_fields(spread.states) if spread is not None else ()
+    is_of_objects = spread is not None and any(name.startswith(GRAPH_PREFIX) or name in texts for name in spread.fields)
     if count == 1:
         text = "not known: only the last tick differs"
     elif trend == "transient":
         text = f"transient, {differing}"
-    elif is_of_objects:  # A trend is one of rows, and those of a saved form mean nothing to a user.
+    elif is_of_objects:  # A trend is one of rows, and those of a saved form or a text mean nothing to a user.
         text = f"{differing}, up to the last"
     elif spread is None:  # As many fields may hide more and more rows.
         text = f"{trend} by the number of fields, {differing}"

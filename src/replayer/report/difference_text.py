@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -26,15 +26,16 @@ FIELD_LINES = 3  # Of each field: its name, and two rows.
 
 @attrs.frozen
 class MeetingReport:
-    """A meeting, and the trials of its fields; None if none were made."""
+    """A meeting, and the trials of its fields; None if none were made. texts: fields of which each holds one text."""
 
     meeting: Meeting
     trials: Sequence[ReadTrial] | None
+    texts: Collection[str] = ()
 
     def lines(self, *, may_prove: bool) -> list[str]:
         """The lines of ``replay diff``. may_prove: say how to have the fields tried."""
         meeting = self.meeting
-        lines = [f"at tick {meeting.last_tick:,}: the same but for {_rows_text(meeting)}"]
+        lines = [f"at tick {meeting.last_tick:,}: the same but for {_rows_text(meeting, self.texts)}"]
         if meeting.since < meeting.last_tick:
             lines.append(f"  since tick {meeting.since:,} nothing else differs")
         if self.trials is not None:
@@ -49,13 +50,14 @@ class MeetingReport:
         return {**attrs.asdict(self.meeting), "counters": list(self.meeting.counters), "trials": trials}
 
 
-def _rows_text(meeting: Meeting) -> str:
+def _rows_text(meeting: Meeting, texts: Collection[str]) -> str:
     shown: dict[str, int] = {}
     for name, count in meeting.rows.items():
         own = shown_fields([name])[0]
         shown[own] = shown.get(own, 0) + count
     kinds = dict.fromkeys(meeting.counters, ", a counter")
-    return ", ".join(f"{name} ({counted(count, 'row')}{kinds.get(name, '')})" for name, count in shown.items())
+    counts = ((name, f" ({counted(count, 'row')}{kinds.get(name, '')})") for name, count in shown.items())
+    return ", ".join(name if name in texts else f"{name}{count}" for name, count in counts)
 
 
 def _trial_text(trial: ReadTrial) -> str:
