@@ -13,6 +13,9 @@ import pytest
 import recorder
 import replayer.commands.main
 from replayer.desync.object_diff import compare_objects
+from replayer.desync.state_diff import compare_states
+from replayer.diagnose.hidden_state.report import SyncFinding, SyncReport, finding_lines
+from replayer.diagnose.hidden_state.report import report_facts as check_facts
 from replayer.report.notebook import report_html
 from replayer.report.report_text import report_facts, where_lines
 from replayer.timeline.verify import VerificationReport, verify_tape
@@ -155,3 +158,18 @@ def test_a_field_beside_a_text_keeps_its_rows_and_sizes() -> None:
     assert diff is not None
     assert [one.path for one in diff.differences] == ["text.n", "code.n"]
     assert {name for name in ("text", "code", "raw", "t.x", "#counts") if diff.holds(name)} == {"text", "code"}
+
+
+def test_check_names_the_values_in_a_text() -> None:
+    """In its lines, and in the object of check --json, which had the first bytes."""
+    states = [State(Schema(Blob("saved"), Field("n", np.int64, (2,)))) for _ in range(2)]
+    for number, state in enumerate(states):
+        state.set_blob("saved", b'{"n": [%d]}' % (9 + number))
+        state["n"][1] = number
+    both = states[0].snapshot(), states[1].snapshot()
+    finding = SyncFinding(3, 0, "fresh", 1, 2, compare_states(*both), [], states=both)
+    lines = finding_lines(finding)
+    assert lines[2:5] == ["  saved.n[0]: live 9, restored 10", "  n: 1 row", "    [1] live 0, restored 1"]
+    (facts,) = check_facts(SyncReport(3, 1, [finding], [], []))["findings"]
+    assert facts["values"] == [{"path": "saved.n[0]", "kind": "value", "live": "9", "restored": "10"}]
+    assert [one["field"] for one in facts["fields"]] == ["n"]

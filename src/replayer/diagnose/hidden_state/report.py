@@ -7,7 +7,7 @@ from typing import Any
 import attrs
 
 from recorder.text import counted
-from replayer.desync.object_diff import object_difference_lines
+from replayer.desync.object_diff import compare_objects, object_difference_lines
 from replayer.desync.state_diff import FieldDifference, row_lines
 from replayer.value_text import plain_text, to_json
 from sim.kernel.state import Snapshot
@@ -266,32 +266,40 @@ def report_facts(report: SyncReport) -> dict[str, Any]:
         "ticks": report.tick_count,
         "restores": report.restore_count,
         "suspects": [attrs.asdict(suspect) for suspect in report.suspects],
-        "findings": [
-            {
-                "tick": finding.tick,
-                "start_tick": finding.start_tick,
-                "way": finding.way,
-                "expected_hash": None if finding.expected_hash is None else f"{finding.expected_hash:016x}",
-                "actual_hash": None if finding.actual_hash is None else f"{finding.actual_hash:016x}",
-                "fields": [
-                    {
-                        "field": difference.field,
-                        "rows": difference.row_count,
-                        "first_rows": [list(index) for index in difference.rows],
-                        "live": to_json(difference.recorded),
-                        "restored": to_json(difference.replayed),
-                        "note": difference.note,
-                    }
-                    for difference in finding.differences
-                ],
-                "suspects": [attrs.asdict(suspect) for suspect in finding.suspects],
-                "note": finding.note,
-                "lost": finding.lost,
-                "repeats": None if finding.repeats is None else attrs.asdict(finding.repeats),
-            }
-            for finding in report.findings
-        ],
+        "findings": [_finding_facts(finding) for finding in report.findings],
         "moves": report.moves,
         "orders": report.orders,
         "notes": report.notes,
+    }
+
+
+def _finding_facts(finding: SyncFinding) -> dict[str, Any]:
+    """A finding for programs: values by their paths, and the fields that hold anything else by their first rows."""
+    diff = compare_objects(finding.states) if finding.differences else None
+    return {
+        "tick": finding.tick,
+        "start_tick": finding.start_tick,
+        "way": finding.way,
+        "expected_hash": None if finding.expected_hash is None else f"{finding.expected_hash:016x}",
+        "actual_hash": None if finding.actual_hash is None else f"{finding.actual_hash:016x}",
+        "fields": [
+            {
+                "field": difference.field,
+                "rows": difference.row_count,
+                "first_rows": [list(index) for index in difference.rows],
+                "live": to_json(difference.recorded),
+                "restored": to_json(difference.replayed),
+                "note": difference.note,
+            }
+            for difference in finding.differences
+            if diff is None or not diff.holds(difference.field)
+        ],
+        "values": [
+            {"path": one.path, "kind": one.kind, "live": one.first, "restored": one.second}
+            for one in (diff.differences if diff is not None else ())
+        ],
+        "suspects": [attrs.asdict(suspect) for suspect in finding.suspects],
+        "note": finding.note,
+        "lost": finding.lost,
+        "repeats": None if finding.repeats is None else attrs.asdict(finding.repeats),
     }
