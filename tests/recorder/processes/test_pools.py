@@ -162,7 +162,7 @@ def test_cancelling_ends_the_workers(make_pool: MakePool, tmp_path: Path) -> Non
             next(submission)
     start_s = time.monotonic()
     assert list(submission.cancel()) == []
-    assert time.monotonic() - start_s < 0.4
+    assert time.monotonic() - start_s < SOON_S
     assert all(map(is_gone, workers.result()))
     assert list(submission) == []
     assert list(submission.cancel()) == []
