@@ -99,6 +99,7 @@ def _given_lines(explanation: Explanation) -> list[str]:
         return [
             f"  proved: {how} {_end_of(explanation, 1 if given.is_emptied else 0)}:",
             *_some(values),
+            *_frozen_lines(explanation),
             *_not_needed(given),
             *_unsaved_lines(explanation),
             *_set_by_load(explanation),
@@ -108,6 +109,20 @@ def _given_lines(explanation: Explanation) -> list[str]:
         others = ", and nor has all else that was seen to differ" if given.nor_others else ""
         return [f"  tested: put into B as A has it, this has no effect{others}: {plain_text(names)}"]
     return [f"  tested: {_WITH} ends neither as it did nor as A"]
+
+
+def _frozen_lines(explanation: Explanation) -> list[str]:
+    """What numba took as constants in the step, if that alone makes the difference, with the lines that read it."""
+    lines, given = [], explanation.given
+    for one in given.frozen if given is not None else ():
+        functions = plain_text(" and ".join(one.functions))
+        lines += [
+            f"  proved: numba takes {plain_text(one.name)} as a constant when it compiles {functions}:",
+            plain_text(f"    compiled with {one.in_a}, and all else as it is in B, B {_end_of(explanation, 0)}"),
+            plain_text(f"    compiled again with {one.in_b}, B {_end_of(explanation, 1)}"),
+            *[f"    {place.name:<20} {place.text}" for place in one.places],
+        ]
+    return lines
 
 
 def _not_needed(given: GivenValues) -> list[str]:

@@ -6,6 +6,7 @@ function that it compiled in this process. Where they are not as expected there,
 
 from __future__ import annotations
 
+import dis
 from collections.abc import Iterable, Iterator, Mapping
 from types import CellType, FunctionType, ModuleType
 from typing import Any
@@ -47,16 +48,22 @@ class CompiledFunctions:
         present = self.now()
         self.put({label: _new(present[label], {}) for label in self._with_callers({label for label, _ in changed})})
 
-    def with_constant(self, key: Key, value: Any) -> None:
-        """Put a new function in place, to be compiled with this value as a constant, and new ones that call it.
+    def with_constants(self, values: Mapping[Key, Any]) -> None:
+        """Put new functions in place, to be compiled with these values as constants, and new ones that call them.
 
-        They take all else as they are compiled with now. value: UNKNOWN for a function that takes all as it is at its call.
+        They take all else as they are compiled with now. A value that is UNKNOWN: the function takes all as it is at its call.
         """
-        present, taken = self.now(), self.constants() | {key: value}
-        for label in self._with_callers({key[0]}):
-            is_open = label == key[0] and value is UNKNOWN
-            kept = {name: one for (own, name), one in taken.items() if own == label and not is_open}
+        present, taken = self.now(), self.constants() | dict(values)
+        is_open = {label for (label, _), value in values.items() if value is UNKNOWN}
+        for label in self._with_callers({label for label, _ in values}):
+            kept = {name: one for (own, name), one in taken.items() if own == label and label not in is_open}
             self.put({label: _new(present[label], kept)})
+
+    def lines(self, key: Key) -> tuple[str, list[int]]:
+        """The file of a function, and the numbers of its lines that read the name."""
+        code = self.now()[key[0]].py_func.__code__
+        found = {one.positions.lineno for one in dis.get_instructions(code) if one.argval == key[1] and one.positions}
+        return code.co_filename, sorted(number for number in found if number is not None)
 
     def _with_callers(self, labels: set[str]) -> set[str]:
         """Compiled code holds what it calls."""

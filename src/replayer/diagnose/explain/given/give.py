@@ -19,7 +19,7 @@ from recorder.ambient.transplant import give_values, not_taken
 from recorder.exception_text import comparable_error
 from recorder.processes.fork_call import in_a_copy
 from replayer.desync.object_diff import are_equal
-from replayer.diagnose.explain.given.compiled_before import CompiledBefore
+from replayer.diagnose.explain.given.compiled_before import CompiledBefore, Constant
 from replayer.diagnose.explain.given.unsaved import unsaved_values
 from replayer.diagnose.explain.trace_step import run_untraced
 from replayer.diagnose.explain.values.given_values import GivenValue, GivenValues, Unsaved
@@ -71,7 +71,7 @@ def give_from_the_other(
         return GivenValues(why_not="made in one process, both give the same state")
     test = _Test(live, take_ambient(roots, second), second, inputs, wanted, roots)
     given = _judged(test, own, set(words))
-    given = given if given.proved else _by_constants(given, test, compiled)
+    given = _with_frozen(given, test, own, compiled) if given.proved else _by_constants(given, test, own, compiled)
     return given if given.proved else _by_caches(given, test, own, emptied)
 
 
@@ -139,16 +139,28 @@ class _Test:
         give_values(self.live, self.copy, self.second.state, candidates)
 
 
-def _by_constants(given: GivenValues, test: _Test, compiled: CompiledBefore) -> GivenValues:
+def _by_constants(given: GivenValues, test: _Test, own: _End, compiled: CompiledBefore) -> GivenValues:
     """The values that compiled functions took as constants, each alone, with which B gives the state of A."""
+    found = _proved_constants(compiled.differing(test.second, test.inputs), test, own)
+    return GivenValues(tuple(one.told() for one in found), is_read=True) if found else given
+
+
+def _with_frozen(given: GivenValues, test: _Test, own: _End, compiled: CompiledBefore) -> GivenValues:
+    """What was proved; of a global that functions take as a constant when they are compiled, whether that alone does it."""
+    words = {one.word for one in given.proved}
+    taken = [one for one in compiled.taken_in_step(test.second, test.inputs) if one.name in words]
+    return attrs.evolve(given, frozen=tuple(one.frozen() for one in _proved_constants(taken, test, own)))
+
+
+def _proved_constants(constants: Sequence[Constant], test: _Test, own: _End) -> list[Constant]:
+    """Those with which B gives the state of A. Compiled again with what B has itself, the functions must leave B as it is."""
     end_s = time.monotonic() + NARROW_S
 
-    def proves(put: Callable[[], None]) -> bool:
+    def gives(put: Callable[[], None], wanted: _End) -> bool:
         end = _end(test.second, test.inputs, put) if time.monotonic() < end_s else None
-        return end is not None and end.is_like(test.wanted)
+        return end is not None and end.is_like(wanted)
 
-    proved = [one.told() for one in compiled.differing(test.second, test.inputs)[:ALONE_MAX] if proves(one.put)]
-    return GivenValues(tuple(proved), is_read=True) if proved else given
+    return [one for one in constants[:ALONE_MAX] if gives(one.put, test.wanted) and gives(one.put_own, own)]
 
 
 def _by_caches(given: GivenValues, test: _Test, own: _End, emptied: dict[int, _End | None]) -> GivenValues:

@@ -63,6 +63,30 @@ class Unsaved:
 
 
 @attrs.frozen
+class FrozenValue:
+    """A value of a global or of a closure that numba took as a constant as it compiled functions in the step.
+
+    Attributes:
+        name: of the global.
+        functions: that take it.
+        in_a: as text.
+        places: the lines of them that read it.
+    """
+
+    name: str
+    functions: tuple[str, ...]
+    in_a: str
+    in_b: str
+    places: tuple[SourceLocation, ...]
+
+    @classmethod
+    def from_plain(cls, plain: dict[str, Any]) -> Self:
+        """Decode the plain data of attrs.asdict."""
+        places = tuple(SourceLocation(**place) for place in plain["places"])
+        return cls(**plain | {"functions": tuple(plain["functions"]), "places": places})
+
+
+@attrs.frozen
 class GivenValues:
     """What was tested: B got values that A had outside the state, and ran the step.
 
@@ -76,6 +100,8 @@ class GivenValues:
         nor_others: True if B gives its own state with all else that was seen to differ, too.
         why_not: why nothing was tested; None if it was.
         unsaved: of the proved ones: those that save() does not tell from what B has.
+        frozen: of the names of proved ones: with functions compiled with A's value alone, and all else as it is in B, B gives
+            the state of A; with the same functions compiled again with its own value, its own state.
     """
 
     proved: tuple[GivenValue, ...] = ()
@@ -87,6 +113,7 @@ class GivenValues:
     nor_others: bool = False
     why_not: str | None = None
     unsaved: tuple[Unsaved, ...] = ()
+    frozen: tuple[FrozenValue, ...] = ()
 
     def to_plain(self) -> dict[str, Any]:
         """Encode as plain data."""
@@ -97,7 +124,8 @@ class GivenValues:
         """Decode the plain data of to_plain."""
         values = {name: tuple(GivenValue(**one) for one in plain[name]) for name in _VALUES}
         unsaved = tuple(map(Unsaved.from_plain, plain["unsaved"]))
-        return cls(**plain | values | {"unsaved": unsaved})
+        frozen = tuple(map(FrozenValue.from_plain, plain["frozen"]))
+        return cls(**plain | values | {"unsaved": unsaved, "frozen": frozen})
 
 
 @attrs.frozen
