@@ -50,6 +50,7 @@ def explanation_facts(path: Location, explanation: Explanation) -> dict[str, Any
         "shared": attrs.asdict(explanation.shared) if explanation.shared is not None else None,
         "seen": explanation.seen,
         "memory_runs": explanation.memory_runs,
+        "walked": [attrs.asdict(tested) for tested in explanation.walked],
         "tested": [attrs.asdict(tested) for tested in explanation.tested],
         "notes": explanation.notes,
         "proved": _proved_facts(explanation.report) if explanation.report is not None else None,

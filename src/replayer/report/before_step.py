@@ -34,6 +34,7 @@ LOAD = "load() does not give back what save() saved"
 def before_step_lines(explanation: Explanation) -> list[str]:
     """The test of hidden state; names that led to one object or to two, what load() did not give back, and settings."""
     lines = [*_code_lines(explanation), *_function_lines(explanation), *_given_lines(explanation)]
+    lines += _walked_lines(explanation)
     lines += _load_lines(explanation.not_given_back)
     if explanation.identities:
         lines += ["  before the step:", *_some(_identity_lines(explanation.identities))]
@@ -122,6 +123,17 @@ def _frozen_lines(explanation: Explanation) -> list[str]:
             plain_text(f"    compiled again with {one.in_b}, B {_end_of(explanation, 1)}"),
             *[f"    {place.name:<20} {place.text}" for place in one.places],
         ]
+    return lines
+
+
+def _walked_lines(explanation: Explanation) -> list[str]:
+    """What was tested of sets whose members look alike, in fixed orders."""
+    lines = []
+    for one in explanation.walked:
+        if one.suspicious:
+            lines.append(f"  proved: {plain_text(one.found)}")
+        else:
+            lines += [f"  not known whether this decides: {plain_text(one.cause)}", f"    {plain_text(one.found)}"]
     return lines
 
 

@@ -55,6 +55,7 @@ from replayer.diagnose.explain.variants import (
 )
 from replayer.diagnose.explain.versions.tested_functions import with_tested_functions
 from replayer.diagnose.explain.versions.tested_statement import with_edit_behind, with_tested_statement
+from replayer.diagnose.explain.walked.alike_members import with_alike_members
 from replayer.tape.noted_outside import noted_outside
 from replayer.tape.tape import Tape
 from replayer.timeline.verify import VerificationReport, verify_tape
@@ -253,7 +254,8 @@ class _Case:
         explained = with_tested_files(explained, run, self.changed)
         explained = with_given(explained, before, self.runner.give)
         explained = attrs.evolve(explained, differs_by=kinds.differs_by(explained, pair))
-        if explained.replaced is None and explained.differs_by is None:
+        explained = with_alike_members(explained, lambda one, starts: self.runner.order(one, tick, before, starts))
+        if explained.replaced is None and explained.differs_by is None and not explained.is_of_order:
             recorded = self.tape.meta.get("environment") or {}
             explained = with_deciding_variables(explained, recorded, run)
         return with_edit_behind(attrs.evolve(explained, depends_on=kinds.depends_on(explained)), run)

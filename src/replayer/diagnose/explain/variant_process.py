@@ -2,7 +2,7 @@
 
 It reads a job (plain data in a file), makes the simulation, does the job and writes the result (plain data as well).
 The jobs: "verify" finds the first bad tick, "state" makes the state at a tick, "trace" runs one traced step, "give" runs it with
-values of another instance.
+values of another instance, "order" goes through a set in fixed orders.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ from replayer.diagnose.explain.values.process_settings import set_process_settin
 from replayer.diagnose.explain.values.reloaded import not_given_back
 from replayer.diagnose.explain.versions.mixed_source import load_mixed
 from replayer.diagnose.explain.versions.step_with_functions import steps_with
+from replayer.diagnose.explain.walked.walk_order import ordered_runs
 from replayer.playback.cursor import Cursor, MismatchError
 from replayer.playback.make_simulation import import_adapters, make_simulation
 from replayer.playback.work_tree import import_from_work_tree, is_used, use_common_name
@@ -121,6 +122,10 @@ def _do(job: dict[str, Any], answers: int, load: Load) -> dict[str, Any]:
                 result = {"state": snapshot_to_plain(cursor.state.snapshot())}
             case "give":
                 result = _given(tape, job, load).to_plain()
+            case "order":
+                _load_adapter(tape)
+                inputs = tape.frame(job["tick"]).inputs
+                result = ordered_runs(_preparing(tape, job, load), job["starts"], inputs)
             case what if what in OF_PROGRAM:
                 _load_adapter(tape)
                 result = OF_PROGRAM[what](tape, job, lambda: make_simulation(tape, load()))
@@ -205,7 +210,16 @@ def _trace(tape: Tape, job: dict[str, Any], load: Load) -> dict[str, Any]:
 def _given(tape: Tape, job: dict[str, Any], load: Load) -> GivenValues:
     """Put values of an instance into another one, and run the step there."""
     _load_adapter(tape)
-    threads, inputs = NewThreads(), tape.frame(job["tick"]).inputs
+    prepare, inputs = _preparing(tape, job, load), tape.frame(job["tick"]).inputs
+    try:
+        return give_from_the_other(load(), prepare, job["starts"], inputs, job["words"])
+    except (_NotReachedError, RuntimeError) as error:
+        return GivenValues(why_not=str(error))
+
+
+def _preparing(tape: Tape, job: dict[str, Any], load: Load) -> Callable[[int | None], Simulation]:
+    """Return a function that makes an instance in the state before the step, of which copies can run it."""
+    threads = NewThreads()
 
     def prepare(start: int | None) -> Simulation:
         simulation = _prepared(tape, load, job, start).simulation
@@ -213,10 +227,7 @@ def _given(tape: Tape, job: dict[str, Any], load: Load) -> GivenValues:
             raise _NotReachedError(f"copies of the process would hang: {hazard} has been used in it")
         return simulation
 
-    try:
-        return give_from_the_other(load(), prepare, job["starts"], inputs, job["words"])
-    except (_NotReachedError, RuntimeError) as error:
-        return GivenValues(why_not=str(error))
+    return prepare
 
 
 def _load_adapter(tape: Tape) -> None:

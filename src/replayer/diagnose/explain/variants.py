@@ -243,6 +243,16 @@ class VariantRunner:
             return GivenValues(why_not=str(error).removeprefix(f"{variant.label}: "))
         return GivenValues.from_plain(result)
 
+    def order(self, variant: Variant, tick: int, before: Snapshot, starts: Sequence[int | None]) -> dict[str, Any]:
+        """Run the step to a tick from these starts, through sets in fixed orders; see walked/walk_order.py.
+
+        variant: with the source that asks for that. Raises VariantFailedError if it cannot be run.
+        """
+        plain = {"tick": tick, "before": snapshot_to_plain(before), "starts": list(starts)}
+        # In two processes: the addresses of objects, which may have an effect of their own, differ between them.
+        results = self._run([self._job("order", variant) | plain for _ in range(2)], [variant, variant])
+        return {"runs": [run for result in results for run in result["runs"]]}
+
     def change(
         self,
         variant: Variant,

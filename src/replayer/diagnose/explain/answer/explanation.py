@@ -111,6 +111,7 @@ class Explanation:
         memory_runs: the number of processes in which the step gave the same with each of two patterns in fresh memory, and
             another state with the other one; 0 if it was not seen to.
         tested: further causes that were tested because no line is known to be the cause; see diagnose/investigation.
+        walked: of sets whose members look alike, whether the order in which a line goes through them decides; see walked.
         changed_settings: settings of the process that were changed while the run was recorded, in words.
         knows_settings: True if these are known to be all, up to a keyframe after the tick.
     """
@@ -150,6 +151,7 @@ class Explanation:
     seen: str | None = None
     memory_runs: int = 0
     tested: list[TestedCause] = attrs.field(factory=list)
+    walked: list[TestedCause] = attrs.field(factory=list)
     changed_settings: list[str] = attrs.field(factory=list)
     knows_settings: bool = False
 
@@ -186,6 +188,11 @@ class Explanation:
     def is_open(self) -> bool:
         """True if the cause of the line is not known, though one differs before it."""
         return self.is_refuted or self.is_unproved or self.is_untested or self.is_of_memory
+
+    @property
+    def is_of_order(self) -> bool:
+        """True if the order in which the line goes through a set was shown to decide."""
+        return any(one.suspicious for one in self.walked)
 
     @property
     def is_of_memory(self) -> bool:

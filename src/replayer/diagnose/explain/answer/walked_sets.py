@@ -17,7 +17,7 @@ def walked_before(alignment: Alignment, item: int) -> int | None:
     If that loop took the same turns, and another one that runs later did not, that of the other. None if it is in none.
     """
     places = [place for place in range(len(alignment.items)) if _differs(alignment, place)]
-    around = [place for place in places if place <= item and _is_around(alignment, place, item)]
+    around = [place for place in places if place <= item and is_around(alignment, place, item)]
     if not around:
         return None
     telling = (place for place in places if place >= around[0] and _diverges(alignment, place))
@@ -34,7 +34,7 @@ def _differs(alignment: Alignment, place: int) -> bool:
     return bool(orders_of_names([(record, alignment.second.records[pair.second])]))
 
 
-def _is_around(alignment: Alignment, place: int, item: int) -> bool:
+def is_around(alignment: Alignment, place: int, item: int) -> bool:
     """Return True if the function of a place, or one that it called, runs the item."""
     records = alignment.first.records
     outer, inner = alignment.items[place].first, alignment.items[item].first
