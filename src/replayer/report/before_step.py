@@ -17,6 +17,7 @@ _SHOWN = 4
 _KEY = re.compile(r"\[[^\[\]]*\]")  # A step of a name: an index, or a key without brackets.
 _EMPTIED = "empty in A as in a new process, A"
 _WITH = "put into B as A has it, B"
+_RESUMED = "resumed in B until it stands where that of A does, B"
 NOT_KNOWN = "the cause is not known"
 _REFUTED = "what could be put into B of that"
 _NO_EFFECT = "the function as A has it, put into B alone, has no effect"
@@ -96,7 +97,7 @@ def _given_lines(explanation: Explanation) -> list[str]:
     if given.proved:
         values = [plain_text(f"    {one.name} ({one.kind}): {one.detail}") for one in given.proved]
         each = "each " if len(values) > 1 and given.is_alone else "together " if len(values) > 1 else ""
-        how = _EMPTIED if given.is_emptied else f"{each}{_WITH}"
+        how = _EMPTIED if given.is_emptied else _RESUMED if given.is_resumed else f"{each}{_WITH}"
         return [
             f"  proved: {how} {_end_of(explanation, 1 if given.is_emptied else 0)}:",
             *_some(values),

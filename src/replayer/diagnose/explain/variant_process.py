@@ -2,7 +2,7 @@
 
 It reads a job (plain data in a file), makes the simulation, does the job and writes the result (plain data as well).
 The jobs: "verify" finds the first bad tick, "state" makes the state at a tick, "trace" runs one traced step, "give" runs it with
-values of another instance, "order" goes through a set in fixed orders.
+values of another instance, "order" goes through a set in fixed orders, "resume" resumes generators.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from replayer.desync.stand_ins import use_stand_ins
 from replayer.diagnose.explain.before_step.change_search import changed_before
 from replayer.diagnose.explain.data_files.exchanged_files import exchange_files
 from replayer.diagnose.explain.given.give import give_from_the_other
+from replayer.diagnose.explain.given.resumed import give_by_resuming
 from replayer.diagnose.explain.outside.first_seeds import first_seeds
 from replayer.diagnose.explain.outside.import_reads import noting_variables
 from replayer.diagnose.explain.outside.replaced_files import replace_files
@@ -123,9 +124,9 @@ def _do(job: dict[str, Any], answers: int, load: Load) -> dict[str, Any]:
             case "give":
                 result = _given(tape, job, load).to_plain()
             case "order":
-                _load_adapter(tape)
-                inputs = tape.frame(job["tick"]).inputs
-                result = ordered_runs(_preparing(tape, job, load), job["starts"], inputs)
+                result = ordered_runs(*_before_step(tape, job, load))
+            case "resume":
+                result = give_by_resuming(load(), *_before_step(tape, job, load), job["words"]).to_plain()
             case what if what in OF_PROGRAM:
                 _load_adapter(tape)
                 result = OF_PROGRAM[what](tape, job, lambda: make_simulation(tape, load()))
@@ -209,16 +210,17 @@ def _trace(tape: Tape, job: dict[str, Any], load: Load) -> dict[str, Any]:
 
 def _given(tape: Tape, job: dict[str, Any], load: Load) -> GivenValues:
     """Put values of an instance into another one, and run the step there."""
-    _load_adapter(tape)
-    prepare, inputs = _preparing(tape, job, load), tape.frame(job["tick"]).inputs
     try:
-        return give_from_the_other(load(), prepare, job["starts"], inputs, job["words"])
+        return give_from_the_other(load(), *_before_step(tape, job, load), job["words"])
     except (_NotReachedError, RuntimeError) as error:
         return GivenValues(why_not=str(error))
 
 
-def _preparing(tape: Tape, job: dict[str, Any], load: Load) -> Callable[[int | None], Simulation]:
-    """Return a function that makes an instance in the state before the step, of which copies can run it."""
+def _before_step(
+    tape: Tape, job: dict[str, Any], load: Load
+) -> tuple[Callable[[int | None], Simulation], list[int | None], Any]:
+    """A function that makes an instance in the state before the step, of which copies can run it; the starts, and the inputs."""
+    _load_adapter(tape)
     threads = NewThreads()
 
     def prepare(start: int | None) -> Simulation:
@@ -227,7 +229,7 @@ def _preparing(tape: Tape, job: dict[str, Any], load: Load) -> Callable[[int | N
             raise _NotReachedError(f"copies of the process would hang: {hazard} has been used in it")
         return simulation
 
-    return prepare
+    return prepare, job["starts"], tape.frame(job["tick"]).inputs
 
 
 def _load_adapter(tape: Tape) -> None:

@@ -29,7 +29,7 @@ from recorder.processes.interpreter import (
     with_module_path,
 )
 from replayer.diagnose.explain.trace_step import Result, TracedStep
-from replayer.diagnose.explain.values.given_values import GivenValues
+from replayer.diagnose.explain.values.given_values import ALIKE, NOT_PUT, GivenValues
 from replayer.diagnose.explain.values.process_settings import without_folder
 from replayer.playback.work_tree import WorkTree
 from replayer.tape.plain_state import snapshot_from_plain, snapshot_to_plain
@@ -241,7 +241,14 @@ class VariantRunner:
             (result,) = self._run([self._job("give", variant) | plain], [variant])
         except VariantFailedError as error:
             return GivenValues(why_not=str(error).removeprefix(f"{variant.label}: "))
-        return GivenValues.from_plain(result)
+        given = GivenValues.from_plain(result)
+        if given.why_not not in (ALIKE, NOT_PUT):
+            return given
+        with contextlib.suppress(VariantFailedError):  # What was found before is told then.
+            (result,) = self._run([self._job("resume", variant) | plain], [variant])
+            resumed = GivenValues.from_plain(result)
+            given = resumed if resumed.proved else given
+        return given
 
     def order(self, variant: Variant, tick: int, before: Snapshot, starts: Sequence[int | None]) -> dict[str, Any]:
         """Run the step to a tick from these starts, through sets in fixed orders; see walked/walk_order.py.

@@ -22,7 +22,7 @@ from replayer.desync.object_diff import are_equal
 from replayer.diagnose.explain.given.compiled_before import CompiledBefore, Constant
 from replayer.diagnose.explain.given.unsaved import unsaved_values
 from replayer.diagnose.explain.trace_step import run_untraced
-from replayer.diagnose.explain.values.given_values import GivenValue, GivenValues, Unsaved
+from replayer.diagnose.explain.values.given_values import ALIKE, NOT_PUT, GivenValue, GivenValues, Unsaved
 from replayer.tape.plain_state import snapshot_from_plain
 from sim.kernel.simulation import Simulation
 from sim.kernel.state import Snapshot
@@ -58,17 +58,17 @@ def give_from_the_other(
     roots.add_types(take_ambient(roots, first).types)
     before.add_contents(take_ambient(roots, None))
     live = take_ambient(roots, first)
-    wanted, emptied = _end(first, inputs), _without_caches(first, inputs, roots)
+    wanted, emptied = end_of(first, inputs), _without_caches(first, inputs, roots)
     compiled = CompiledBefore(functions, first, inputs)
     before.put_back()
     roots.empty_caches()
     compiled.renew()
     second = prepare(starts[1])
-    own = _end(second, inputs)
+    own = end_of(second, inputs)
     if wanted is None or own is None:
         return GivenValues(why_not="the step is non-deterministic")
     if wanted.is_like(own):
-        return GivenValues(why_not="made in one process, both give the same state")
+        return GivenValues(why_not=ALIKE)
     test = _Test(live, take_ambient(roots, second), second, inputs, wanted, roots)
     given = _judged(test, own, set(words))
     given = _with_frozen(given, test, own, compiled) if given.proved else _by_constants(given, test, own, compiled)
@@ -76,25 +76,26 @@ def give_from_the_other(
 
 
 @attrs.frozen(eq=False)
-class _End:
+class StepEnd:
     """The end of a step: the error that it raised, or the state."""
 
     raised: str | None
     state: Snapshot
 
-    def is_like(self, other: _End) -> bool:
+    def is_like(self, other: StepEnd) -> bool:
+        """Return True for an end of the same state, or with the same error."""
         is_one_error = comparable_error(self.raised) == comparable_error(other.raised)
         return is_one_error and (self.raised is not None or are_equal(self.state, other.state))
 
 
-def _without_caches(simulation: Simulation, inputs: Any, roots: Roots) -> dict[int, _End | None]:
+def _without_caches(simulation: Simulation, inputs: Any, roots: Roots) -> dict[int, StepEnd | None]:
     """The ends of the step with one cache empty, by the cache's id: not all that one keeps can be put into an instance."""
     kept = {id(cache): cache for _, _, cache in roots.caches() if cache.cache_info().currsize}
     ends = {}
     end_s = time.monotonic() + NARROW_S
     for number in itertools.takewhile(lambda _: time.monotonic() < end_s, list(kept)[:CACHES_MAX]):
         others = [cache for _, _, cache in roots.caches() if id(cache) != number]
-        ends[number] = _end(simulation, inputs, partial(_empty, roots, others))
+        ends[number] = end_of(simulation, inputs, partial(_empty, roots, others))
     return ends
 
 
@@ -110,12 +111,12 @@ class _Test:
     copy: Ambient
     second: Simulation
     inputs: Any
-    wanted: _End
+    wanted: StepEnd
     roots: Roots
 
-    def gives(self, candidates: Sequence[Candidate]) -> _End | None:
+    def gives(self, candidates: Sequence[Candidate]) -> StepEnd | None:
         """What B gives with values of A; None if that differs from run to run."""
-        return _end(self.second, self.inputs, partial(self._give, candidates))
+        return end_of(self.second, self.inputs, partial(self._give, candidates))
 
     def proves(self, candidates: Sequence[Candidate]) -> bool:
         end = self.gives(candidates) if candidates else None
@@ -139,31 +140,31 @@ class _Test:
         give_values(self.live, self.copy, self.second.state, candidates)
 
 
-def _by_constants(given: GivenValues, test: _Test, own: _End, compiled: CompiledBefore) -> GivenValues:
+def _by_constants(given: GivenValues, test: _Test, own: StepEnd, compiled: CompiledBefore) -> GivenValues:
     """The values that compiled functions took as constants, each alone, with which B gives the state of A."""
     found = _proved_constants(compiled.differing(test.second, test.inputs), test, own)
     return GivenValues(tuple(one.told() for one in found), is_read=True) if found else given
 
 
-def _with_frozen(given: GivenValues, test: _Test, own: _End, compiled: CompiledBefore) -> GivenValues:
+def _with_frozen(given: GivenValues, test: _Test, own: StepEnd, compiled: CompiledBefore) -> GivenValues:
     """What was proved; of a global that functions take as a constant when they are compiled, whether that alone does it."""
     words = {one.word for one in given.proved}
     taken = [one for one in compiled.taken_in_step(test.second, test.inputs) if one.name in words]
     return attrs.evolve(given, frozen=tuple(one.frozen() for one in _proved_constants(taken, test, own)))
 
 
-def _proved_constants(constants: Sequence[Constant], test: _Test, own: _End) -> list[Constant]:
+def _proved_constants(constants: Sequence[Constant], test: _Test, own: StepEnd) -> list[Constant]:
     """Those with which B gives the state of A. Compiled again with what B has itself, the functions must leave B as it is."""
     end_s = time.monotonic() + NARROW_S
 
-    def gives(put: Callable[[], None], wanted: _End) -> bool:
-        end = _end(test.second, test.inputs, put) if time.monotonic() < end_s else None
+    def gives(put: Callable[[], None], wanted: StepEnd) -> bool:
+        end = end_of(test.second, test.inputs, put) if time.monotonic() < end_s else None
         return end is not None and end.is_like(wanted)
 
     return [one for one in constants[:ALONE_MAX] if gives(one.put, test.wanted) and gives(one.put_own, own)]
 
 
-def _by_caches(given: GivenValues, test: _Test, own: _End, emptied: dict[int, _End | None]) -> GivenValues:
+def _by_caches(given: GivenValues, test: _Test, own: StepEnd, emptied: dict[int, StepEnd | None]) -> GivenValues:
     """The caches with which empty A gives the state of B. Nothing is said of the effect of those that cannot be put in."""
     caches = [one for one in find_candidates(test.live, test.copy) if one.kind == "cache"]
     proved = []
@@ -177,7 +178,7 @@ def _by_caches(given: GivenValues, test: _Test, own: _End, emptied: dict[int, _E
     return given
 
 
-def _judged(test: _Test, own: _End, words: set[str]) -> GivenValues:
+def _judged(test: _Test, own: StepEnd, words: set[str]) -> GivenValues:
     candidates = find_candidates(test.live, test.copy)
     if not candidates:
         return GivenValues(why_not="nothing that differs was found that can be put into another instance")
@@ -189,7 +190,7 @@ def _judged(test: _Test, own: _End, words: set[str]) -> GivenValues:
             told, unsaved = tuple(map(_told, needed)), test.unsaved(needed)
             return GivenValues(told, is_alone=is_alone, is_read=chosen is read, not_needed=rest, unsaved=unsaved)
     if not read or not test.takes(read):
-        return GivenValues(why_not="what the line reads cannot be put into another instance")
+        return GivenValues(why_not=NOT_PUT)
     given = test.gives(read)
     if given is None:
         return GivenValues(why_not="put into B as A has it, the step is non-deterministic")
@@ -230,7 +231,7 @@ def _told(candidate: Candidate) -> GivenValue:
     return GivenValue(candidate.name, "functools.lru_cache" if candidate.kind == "cache" else candidate.kind, detail)
 
 
-def _end(simulation: Simulation, inputs: Any, change: Callable[[], None] = lambda: None) -> _End | None:
+def end_of(simulation: Simulation, inputs: Any, change: Callable[[], None] = lambda: None) -> StepEnd | None:
     """The end of the step in copies of this process, after a change there; None if that differs from copy to copy."""
 
     def run(work: Callable[[Simulation], dict[str, Any]]) -> dict[str, Any]:
@@ -241,5 +242,5 @@ def _end(simulation: Simulation, inputs: Any, change: Callable[[], None] = lambd
         return in_a_copy(changed)
 
     ran = [run_untraced(run, inputs) for _ in range(RUNS)]
-    ends = [_End(one["raised"], snapshot_from_plain(one["state"])) for one in ran]
+    ends = [StepEnd(one["raised"], snapshot_from_plain(one["state"])) for one in ran]
     return ends[0] if all(one.is_like(ends[0]) for one in ends) else None

@@ -10,6 +10,8 @@ import attrs
 from replayer.diagnose.explain.cause import SourceLocation
 
 READS, BUILDS, OMITS = "reads", "builds", "omits"  # How save() treats a value that it does not tell from another one.
+ALIKE = "made in one process, both give the same state"
+NOT_PUT = "what the line reads cannot be put into another instance"
 _ORDER_OF = "order of "  # At the beginning of a kind: the members are as they were.
 _VALUES = ("proved", "not_needed", "without_effect")
 
@@ -102,6 +104,7 @@ class GivenValues:
         unsaved: of the proved ones: those that save() does not tell from what B has.
         frozen: of the names of proved ones: with functions compiled with A's value alone, and all else as it is in B, B gives
             the state of A; with the same functions compiled again with its own value, its own state.
+        is_resumed: True if the proved one is a generator, which was resumed in B until it stood where that of A does.
     """
 
     proved: tuple[GivenValue, ...] = ()
@@ -114,6 +117,7 @@ class GivenValues:
     why_not: str | None = None
     unsaved: tuple[Unsaved, ...] = ()
     frozen: tuple[FrozenValue, ...] = ()
+    is_resumed: bool = False
 
     def to_plain(self) -> dict[str, Any]:
         """Encode as plain data."""
