@@ -158,10 +158,17 @@ def _proved_constants(constants: Sequence[Constant], test: _Test, own: StepEnd) 
     end_s = time.monotonic() + NARROW_S
 
     def gives(put: Callable[[], None], wanted: StepEnd) -> bool:
-        end = end_of(test.second, test.inputs, put) if time.monotonic() < end_s else None
+        end = end_of(test.second, test.inputs, put)
         return end is not None and end.is_like(wanted)
 
-    return [one for one in constants[:ALONE_MAX] if gives(one.put, test.wanted) and gives(one.put_own, own)]
+    proved = []
+    for number, one in enumerate(constants[:ALONE_MAX]):
+        if (
+            number and time.monotonic() > end_s
+        ):  # The first one is always tested: numba may take long on a busy machine.
+            break
+        proved += [one] if gives(one.put, test.wanted) and gives(one.put_own, own) else []
+    return proved
 
 
 def _by_caches(given: GivenValues, test: _Test, own: StepEnd, emptied: dict[int, StepEnd | None]) -> GivenValues:
