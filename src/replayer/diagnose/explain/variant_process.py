@@ -216,9 +216,7 @@ def _given(tape: Tape, job: dict[str, Any], load: Load) -> GivenValues:
         return GivenValues(why_not=str(error))
 
 
-def _before_step(
-    tape: Tape, job: dict[str, Any], load: Load
-) -> tuple[Callable[[int | None], Simulation], list[int | None], Any]:
+def _before_step(tape: Tape, job: dict[str, Any], load: Load) -> tuple[Any, list[int | None], Any]:
     """A function that makes an instance in the state before the step, of which copies can run it; the starts, and the inputs."""
     _load_adapter(tape)
     threads = NewThreads()
