@@ -26,6 +26,7 @@ from replayer.desync.outside_comparison import (
     when_changed,
     with_later_changes,
 )
+from replayer.desync.sets.set_use import NOT_FOUND_OUT
 from replayer.playback.make_simulation import version_note
 from replayer.tape.noted_outside import NotedAtTick, noted_at
 from replayer.value_text import plain_text
@@ -54,18 +55,19 @@ def with_causes(
     reads: list[OutsideRead] | None,
     lost: str | None = None,
     code: TestedCause | None = None,
+    sets: str | None = NOT_FOUND_OUT,
 ) -> Finding:
     """Test a finding for causes. earlier: the result of earlier_runs, called before anything was simulated here.
 
     reads: what the step to the tick reads of the outside world, now; None if it could not be watched. lost: the result of
-    lost_field. code: that of compared_code.
+    lost_field. code: that of compared_code. sets: that of set_use.
     """
     between = between_steps(tape, finding.tick)
     tested = [
         *([between] if between is not None else []),
         *(
             _nondeterminism(finding, reads or ()),
-            *_order_of_sets(tape),
+            *_order_of_sets(tape, sets),
             _hidden_state(finding, earlier, lost),
             *([code] if code is not None else []),
             *_versions(tape, finding.tick, reads),
@@ -192,18 +194,20 @@ def _nondeterminism(finding: Finding, reads: Iterable[OutsideRead]) -> TestedCau
     return TestedCause(_UNSTEADY, found, suspicious=False)
 
 
-def _order_of_sets(tape: Tape) -> list[TestedCause]:
-    """Report the order of sets as not tested, unless the hash seeds are known.
+def _order_of_sets(tape: Tape, sets: str | None) -> list[TestedCause]:
+    """Report the order of sets as not tested, unless the hash seeds are known, or there is none whose order they decide.
 
     Copies of one process hash texts alike: a set of texts has the same order in all of them.
     """
+    if sets is None:
+        return []
     recorded, present = tape.meta.get("environment"), describe_environment()
     environments = recorded if isinstance(recorded, dict) else {}, present
     seeds = [environment.get(HASH_SEED, "random") for environment in environments]
     if "random" not in seeds or seeds[0] != seeds[1]:
         return []  # A different seed is reported as a different environment, see _versions.
     found = (
-        f"not tested: {HASH_SEED} was not set, and the runs here hash texts alike; "
+        f"not tested: {HASH_SEED} was not set, and the runs here hash texts alike; {sets}; "
         "replay certify --factor hash-seed tries others"
     )
     return [

@@ -296,6 +296,7 @@ def analysed_desync(tape: Tape, world: Factory | None, result: IntervalResult, *
     from replayer.desync.code_comparison import compared_code  # noqa: PLC0415 - only a desync needs these
     from replayer.desync.finding import find_desync  # noqa: PLC0415
     from replayer.desync.isolated_rerun import earlier_runs, lost_field, step_reads  # noqa: PLC0415
+    from replayer.desync.sets.set_use import set_use  # noqa: PLC0415
     from replayer.desync.tested_causes import with_causes  # noqa: PLC0415
 
     # Before a step runs, which may count or keep something.
@@ -307,7 +308,9 @@ def analysed_desync(tape: Tape, world: Factory | None, result: IntervalResult, *
         earlier = earlier_runs(make_cursor, bad_tick)
         finding = find_desync(cursor, bad_tick, actual_hash, make_cursor)
         lost = lost_field(make_cursor, bad_tick) if finding.note is None else None
-        return with_causes(finding, tape, earlier, step_reads(make_cursor, finding.tick, finding.before), lost, code)
+        reads = step_reads(make_cursor, finding.tick, finding.before)
+        sets = set_use(make_cursor, finding.tick, finding.before, code)
+        return with_causes(finding, tape, earlier, reads, lost, code, sets)
 
     if make_cursor().state.layout.size_bytes > ISOLATED_BYTES_MAX:
         return find(make_cursor())

@@ -1,0 +1,1 @@
+"""Whether a step may iterate over sets whose order differs between processes."""
