@@ -42,7 +42,7 @@ def explanation_facts(path: Location, explanation: Explanation) -> dict[str, Any
         "settings": [attrs.asdict(one) for one in explanation.settings],
         "not_given_back": [attrs.asdict(one) for one in explanation.not_given_back],
         "given": explanation.given.to_plain() if explanation.given is not None else None,
-        "functions": attrs.asdict(explanation.functions) if explanation.functions is not None else None,
+        **_function_facts(explanation),
         "code": attrs.asdict(explanation.code) if explanation.code is not None else None,
         "between_steps": attrs.asdict(explanation.between) if explanation.between is not None else None,
         "changing_lines": list(map(_place_facts, explanation.changing_lines)),
@@ -71,6 +71,12 @@ def _fields_facts(explanation: Explanation) -> list[dict[str, Any]]:
         for field in explanation.fields
         if not values or diff is None or not diff.holds(field.name)
     ]
+
+
+def _function_facts(explanation: Explanation) -> dict[str, Any]:
+    """The functions of A that B was given, and the edits of the only one that is needed."""
+    facts = attrs.asdict(explanation.functions) if explanation.functions is not None else None
+    return {"functions": facts, "edits": facts.pop("edits") if facts is not None else None}
 
 
 def _proved_facts(report: VerificationReport) -> dict[str, Any]:

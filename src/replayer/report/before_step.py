@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from replayer.desync.code_comparison import code_lines, names_a_change
 from replayer.diagnose.explain.answer.explanation import Explanation
 from replayer.diagnose.explain.cause import SourceLocation
-from replayer.diagnose.explain.values.given_values import BUILDS, OMITS, READS, GivenValues
+from replayer.diagnose.explain.values.given_values import BUILDS, OMITS, READS, GivenValues, TestedEdits
 from replayer.diagnose.explain.values.identities import DifferingIdentity
 from replayer.diagnose.explain.values.reloaded import NotGivenBack
 from replayer.value_text import plain_text
@@ -84,7 +84,26 @@ def _function_lines(explanation: Explanation) -> list[str]:
     more = f" and {len(functions.brought) - _SHOWN} more" if len(functions.brought) > _SHOWN else ""
     if shown:
         alone += f" (with {', '.join(shown)}{more}, which B does not have)"
-    return [f"  tested: {' and '.join(parts)} {alone}, B {_end_of(explanation, 0)}"]
+    tested = [f"  tested: {' and '.join(parts)} {alone}, B {_end_of(explanation, 0)}"]
+    return tested if functions.edits is None else [*tested, f"  {_edits_text(functions.edits)}"]
+
+
+def _edits_text(edits: TestedEdits) -> str:
+    """Of a function with several edits: those that B needs as A has them."""
+    needed = [plain_text(one) for one in edits.needed]
+    if not needed:
+        return f"not known: which of the {edits.count} edits in it make the difference"
+    if len(needed) == 1:
+        return f"tested: of the {edits.count} edits in it, that at {needed[0]} alone is enough"
+    others = edits.count - len(needed)
+    some = (
+        ""
+        if not others
+        else ", with the other one as B has it"
+        if others == 1
+        else f", with the other {others} as B has them"
+    )
+    return f"tested: of the {edits.count} edits in it, those at {' and '.join(needed)} are enough together{some}, and not without one of these"
 
 
 def _given_lines(explanation: Explanation) -> list[str]:

@@ -133,6 +133,19 @@ class GivenValues:
 
 
 @attrs.frozen
+class TestedEdits:
+    """What a test showed of the edits of the only function that is needed.
+
+    Attributes:
+        count: of its edits.
+        needed: the first lines of those with which B gives the state of A, as few as do; empty if that is not known.
+    """
+
+    count: int
+    needed: tuple[str, ...] = ()
+
+
+@attrs.frozen
 class GivenFunctions:
     """What a test of functions showed, which B got from A's version of the code.
 
@@ -141,9 +154,11 @@ class GivenFunctions:
         removed: those of them that A does not have: B ran without them.
         brought: what these use and B's version lacks, such as a function that they call: B got it, too.
         has_effect: False if the first one that was tested, that of the line, alone leaves B as it was.
+        edits: of a function with several edits: which of them are needed; None of any other.
     """
 
     names: tuple[str, ...]
     removed: tuple[str, ...] = ()
     has_effect: bool = True
     brought: tuple[str, ...] = ()
+    edits: TestedEdits | None = None

@@ -31,6 +31,8 @@ from replayer.diagnose.explain.values.given_values import GivenFunctions
 from replayer.diagnose.explain.variants import Variant, VariantOutcome
 from replayer.diagnose.explain.versions.changed_part import ChangedPart
 from replayer.diagnose.explain.versions.edited_values import edited_values
+from replayer.diagnose.explain.versions.edits.fewest import fewest
+from replayer.diagnose.explain.versions.edits.needed_edits import NeededEdits, NotRunError, needed_edits
 from replayer.diagnose.explain.versions.in_its_place import in_its_place
 from replayer.diagnose.explain.versions.lost_first import with_lost_first
 from replayer.diagnose.explain.versions.step_with_functions import NOT_TAKEN, OUT_OF_TIME, TIME_S
@@ -67,7 +69,9 @@ def _with_functions(explained: Explanation, run: Run) -> Explanation:
         return explained
     names = tuple(one.name for one in found.needed)
     removed = tuple(one.name for one in found.needed if one.lines[0] is None)
-    functions = GivenFunctions(names, removed, found.has_effect, found.brought)
+    edits = test.edits_of(found.needed)
+    tested = edits.tested if edits is not None else None
+    functions = GivenFunctions(names, removed, found.has_effect, found.brought, tested)
     defined = cause.defined_at if cause is not None else None
     if cause is not None and defined is not None and not found.needed and not found.has_effect:
         if (value := _value_at(steps, defined)) is None or not test.decides(value):
@@ -77,7 +81,7 @@ def _with_functions(explained: Explanation, run: Run) -> Explanation:
         return attrs.evolve(explained, cause=read, functions=attrs.evolve(functions, has_effect=True))
     if not found.needed:
         return attrs.evolve(explained, functions=functions, cause=_without_effect(found, cause))
-    return attrs.evolve(explained, functions=functions, cause=_named(found.needed, cause, steps))
+    return attrs.evolve(explained, functions=functions, cause=_named(found.needed, cause, steps, edits))
 
 
 def _without_effect(found: _Found, cause: Cause | None) -> Cause | None:
@@ -87,9 +91,11 @@ def _without_effect(found: _Found, cause: Cause | None) -> Cause | None:
     return _at(found.own, "function", [])
 
 
-def _named(needed: Sequence[ChangedPart], cause: Cause | None, steps: Sequence[TracedStep]) -> Cause:
+def _named(
+    needed: Sequence[ChangedPart], cause: Cause | None, steps: Sequence[TracedStep], edits: NeededEdits | None
+) -> Cause:
     """The cause that tests showed: the line that was found before, if it is of what B needs of A."""
-    told = needed[0]
+    told = edits.part if edits is not None else needed[0]
     if told.read is not None:
         named = _at(told, "edited" if told.is_value else "function", [told.read.value])
         is_found = cause is not None and cause.read_at is not None and cause.place == named.place
@@ -101,7 +107,13 @@ def _named(needed: Sequence[ChangedPart], cause: Cause | None, steps: Sequence[T
     is_in_one = cause is not None and _is_in(cause, needed)
     outside = cause.outside if cause is not None and is_in_one else []
     # Of an edited line that reads what differed before, such as a default, which of the two does it was not tested.
-    if cause is not None and is_in_one and cause.kind == "edited" and not outside:
+    if (
+        cause is not None
+        and is_in_one
+        and cause.kind == "edited"
+        and not outside
+        and (edits is None or edits.has(cause))
+    ):
         return cause
     return _at(told, "function", outside)
 
@@ -234,20 +246,27 @@ class _Test:
         """The functions that do it together, without those that can be left out; empty if all together do not."""
         if len(changed) < 2 or not self._is_right(self._results([changed])[0]):
             return []
-        kept = changed
-        while len(kept) > 2 and time.monotonic() < self._end_s:
-            rests = [[other for other in kept if other is not one] for one in kept]
-            results = self._results(rests)
-            spare = [one for one, result in zip(kept, results, strict=True) if self._is_right(result)]
-            # Two that can be left out each may be needed by turns: as many as can go together.
-            fewer = [[one for one in kept if one not in spare[:number]] for number in range(len(spare), 1, -1)]
-            fewer = [group for group in fewer if len(group) > 1]
-            results = self._results(fewer) if fewer else []
-            right = [group for group, result in zip(fewer, results, strict=True) if self._is_right(result)]
-            if not spare:
-                break
-            kept = right[0] if right else rests[kept.index(spare[0])]
+        kept, _ = fewest(changed, self._are_right, self._end_s)
         return kept
+
+    def edits_of(self, needed: Sequence[ChangedPart]) -> NeededEdits | None:
+        """Which edits of the only function that is needed make the difference; None of any other."""
+        if len(needed) != 1:
+            return None
+
+        def are_right(parts: Sequence[ChangedPart]) -> list[bool]:
+            results = self._results([[one] for one in parts])
+            if any(one is None or one.why_not == OUT_OF_TIME for one in results):
+                raise NotRunError
+            return list(map(self._is_right, results))
+
+        try:
+            return needed_edits(needed[0], are_right, RUNS, time.monotonic() + TIME_S)
+        except _VariesError:
+            return None
+
+    def _are_right(self, groups: Sequence[Sequence[ChangedPart]]) -> list[bool]:
+        return list(map(self._is_right, self._results(groups)))
 
     def _repeat(self, group: Sequence[ChangedPart], outcome: VariantOutcome) -> tuple[str, ...]:
         """Find the result of a group again, in further processes, and return what the group brought with it.

@@ -1,0 +1,113 @@
+"""Which of the edits inside a function make the difference: B runs with some of them as A has them, and the others as now."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import attrs
+
+from replayer.diagnose.explain.cause import Cause
+from replayer.diagnose.explain.line_pairs.line_map import LineMap
+from replayer.diagnose.explain.source_lines import SourceFile
+from replayer.diagnose.explain.values.given_values import TestedEdits
+from replayer.diagnose.explain.versions.changed_part import ChangedPart
+from replayer.diagnose.explain.versions.edits.fewest import fewest
+from replayer.diagnose.explain.versions.edits.mixed_function import Edit, FunctionEdits
+
+EDITS_MAX = 12
+
+AreRight = Callable[
+    [Sequence[ChangedPart]], list[bool]
+]  # Of parts, each put into B alone: whether B gives the state of A.
+
+
+class NotRunError(Exception):
+    """B could not run with a mix of the two versions: of its edits nothing is known then."""
+
+
+@attrs.frozen
+class NeededEdits:
+    """What the test showed of the edits of a function.
+
+    Attributes:
+        part: the function, with the lines of the first edit that is needed; as it was if that is not known.
+        edits: the edits that are needed; empty if that is not known.
+    """
+
+    part: ChangedPart
+    tested: TestedEdits
+    edits: Sequence[Edit] = ()
+
+    def has(self, cause: Cause) -> bool:
+        """Return True for a line of an edit that is needed, and for any line if that is not known."""
+        places = [cause.place, *([cause.other_place] if cause.other_place is not None else [])]
+        return not self.edits or any(
+            edit.is_at(side, one.line)
+            for edit in self.edits
+            for one in places
+            for side in (0, 1)
+            if one.path == self.part.files[side]
+        )
+
+
+def needed_edits(part: ChangedPart, are_right: AreRight, runs: int, end_s: float) -> NeededEdits | None:
+    """The fewest edits of a function with which B gives the state of A; None for a function with one edit, or of one version alone.
+
+    are_right: may raise NotRunError. runs: how many times the result must be the same. end_s: no further edits are left out after that.
+    """
+    if part.is_value or None in part.lines:
+        return None
+    first, second = map(SourceFile, part.files)
+    edits = FunctionEdits(part.name, first, second, LineMap(first, second))
+    count = len(edits.edits)
+    if count < 2:
+        return None
+    found: list[int] = []
+    if count <= EDITS_MAX:
+        with tempfile.TemporaryDirectory() as folder, contextlib.suppress(NotRunError):
+            found = _Mixes(part, edits, Path(folder), are_right).needed(runs, end_s)
+    needed = [edits.edits[number] for number in found]
+    if not needed:
+        return NeededEdits(part, TestedEdits(count))
+    names = tuple(_name(one, part) for one in needed)
+    return NeededEdits(attrs.evolve(part, lines=needed[0].lines), TestedEdits(count, names), needed)
+
+
+def _name(edit: Edit, part: ChangedPart) -> str:
+    """The first line of an edit, in A where A has one."""
+    side = 0 if edit.own else 1
+    return f"{Path(part.files[side]).name}:{edit.lines[side]} ({'AB'[side]})"
+
+
+@attrs.frozen(eq=False)
+class _Mixes:
+    part: ChangedPart
+    edits: FunctionEdits
+    folder: Path
+    are_right: AreRight
+
+    def needed(self, runs: int, end_s: float) -> list[int]:
+        """The numbers of the edits; empty if no test shows them."""
+        numbers = list(range(len(self.edits.edits)))
+        alone = [
+            number
+            for number, is_right in zip(numbers, self._right([[one] for one in numbers]), strict=True)
+            if is_right
+        ]
+        kept, is_known = (alone[:1], True) if alone else fewest(numbers, self._right, end_s)
+        is_sure = is_known and all(all(self._right([kept])) for _ in range(runs - 1))
+        return kept if is_sure else []
+
+    def _right(self, groups: Sequence[Sequence[int]]) -> list[bool]:
+        return self.are_right([self._part(group) for group in groups])
+
+    def _part(self, group: Sequence[int]) -> ChangedPart:
+        """The function with the edits of these numbers as A has them."""
+        folder = self.folder / "-".join(map(str, group))
+        folder.mkdir(exist_ok=True)
+        path = folder / Path(self.part.files[0]).name
+        path.write_text(self.edits.text({*group}), encoding="utf-8")
+        return attrs.evolve(self.part, files=(str(path), self.part.files[1]))

@@ -1,0 +1,178 @@
+"""Of a function with several edits, explain names those that make the difference, and not the first one."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import recorder
+import replayer.commands.main
+from replayer.diagnose.explain.cause import Cause, SourceLocation
+from replayer.diagnose.explain.source_lines import SourceFile
+from replayer.diagnose.explain.versions.changed_part import ChangedPart
+from replayer.diagnose.explain.versions.edits import needed_edits as module
+from replayer.diagnose.explain.versions.edits.needed_edits import NeededEdits, NotRunError, needed_edits
+
+from oracle.command_lines import run
+
+OLD = """
+def toll(cars):
+    '''What cars pay.'''
+    rate = 2 * 3
+    paid, free = [], []
+    for number, car in enumerate(cars):
+        if car > 4:
+            paid.append(car * rate)
+        else:
+            free.append(number)
+    return paid, sum(free)
+"""
+
+
+def needed(
+    folder: Path, new: str, name: str = "toll", old: str = OLD, end_s: float = 60.0, runs_max: int = 100
+) -> NeededEdits | None:
+    """The needed edits of a function, by what it returns."""
+    for side, text in enumerate((old, new)):
+        (folder / str(side)).mkdir()
+        (folder / str(side) / "tolls.py").write_text(text)
+    files = str(folder / "0" / "tolls.py"), str(folder / "1" / "tolls.py")
+
+    def returned(path: str) -> Any:
+        names: dict[str, Any] = {}
+        exec(Path(path).read_text(), names)
+        try:
+            return names[name]([3, 5, 2, 9])
+        except NameError as error:
+            return error
+
+    ran = list[ChangedPart]()
+
+    def are_right(parts: Sequence[ChangedPart]) -> list[bool]:
+        ran.extend(parts)
+        if len(ran) > runs_max:
+            raise NotRunError
+        return [returned(part.files[0]) == returned(files[0]) for part in parts]
+
+    return needed_edits(ChangedPart("tolls", name, files, (2, 2)), are_right, 2, time.monotonic() + end_s)
+
+
+@pytest.mark.parametrize(
+    ("edits", "count", "lines"),
+    [
+        ([("2 * 3", "3 * 2"), ("car > 4", "car > 6")], 2, ["tolls.py:7 (A)"]),
+        ([("[], []", "[], [7]"), ("append(number)", "append(number + 1)"), ("2 * 3", "6")], 3, ["5 (A)", "10 (A)"]),
+        ([("rate = 2 * 3", "price = 3 * 2"), ("car * rate", "price * car * 2")], 2, ["8 (A)"]),
+        ([("2 * 3", "6"), ("    for number", "    cars = cars[1:]\n    for number")], 2, ["6 (B)"]),
+        (
+            [
+                ("2 * 3", "6"),
+                ("What", "All that"),
+                ("            free", "            free.insert(0, 1) or free"),
+            ],
+            2,
+            ["10 (A)"],
+        ),
+        ([("toll(cars)", "toll(cars, least=8)"), ("2 * 3", "6"), ("car > 4", "car > least")], 3, ["7 (A)"]),
+        (
+            [("def toll(cars)", "@staticmethod\ndef toll(cars: list[int]) -> object"), ("car > 4", "car > 6")],
+            2,
+            ["7 (A)"],
+        ),
+        (
+            [("(cars):\n    '''", "(cars=()):\n    '''"), ("car > 4", "car > 6"), ("car * rate", "car + rate")],
+            3,
+            ["7 (A)", "8 (A)"],
+        ),
+    ],
+    ids=["one", "two", "renamed", "one added", "in a branch", "a default", "a decorator", "a default and two"],
+)
+def test_the_fewest_edits_are_found(tmp_path: Path, edits: list[tuple[str, str]], count: int, lines: list[str]) -> None:
+    text = OLD
+    for old, new in edits:
+        assert text.count(old) == 1
+        text = text.replace(old, new)
+    found = needed(tmp_path, text)
+    assert found is not None
+    assert found.tested.count == count
+    assert [name.rpartition(":")[2] for name in found.tested.needed] == [line.rpartition(":")[2] for line in lines]
+    first = found.edits[0]
+    assert found.part.lines == first.lines
+    place = SourceLocation(found.part.files[0], found.edits[0].lines[0], "toll", "")
+    assert found.has(Cause("edited", place, None, None, (), None, [], [])) == bool(first.own)
+    other = SourceLocation(found.part.files[0], 11, "toll", "")
+    assert not found.has(Cause("edited", other, None, None, (), None, [], []))
+
+
+def test_a_function_with_one_edit_is_not_searched(tmp_path: Path) -> None:
+    assert needed(tmp_path, OLD.replace("car > 4", "car > 6")) is None
+
+
+def test_what_could_not_be_found_out_is_not_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Too many edits, no time to leave some out, or a mix that could not be run."""
+    new = OLD.replace("[], []", "[], [7]").replace("append(number)", "append(number + 1)").replace("2 * 3", "6")
+    (tmp_path / "late").mkdir()
+    late = needed(tmp_path / "late", new, end_s=-1.0)
+    assert late is not None
+    assert (late.tested.count, late.tested.needed, late.part.lines) == (3, (), (2, 2))
+    place = SourceLocation(late.part.files[0], 4, "toll", "")
+    assert late.has(Cause("edited", place, None, None, (), None, [], []))
+    (tmp_path / "stopped").mkdir()
+    stopped = needed(tmp_path / "stopped", new, runs_max=4)
+    assert stopped is not None
+    assert stopped.tested == late.tested
+    monkeypatch.setattr(module, "EDITS_MAX", 2)
+    many = needed(tmp_path, new)
+    assert many is not None
+    assert many.tested.needed == ()
+    assert SourceFile(many.part.files[0]).lines == SourceFile(late.part.files[0]).lines
+
+
+PARK = """
+class Park:
+    def __init__(self):
+        self.day, self.heat, self.cars = 0, 0.0, [3, 1, 2]
+
+    def step(self, inputs):
+        self.heat += {}
+        {}
+        {}
+"""
+
+
+def explained(capsys: pytest.CaptureFixture[str], name: str, old: str, new: str) -> str:
+    """Record four steps of the old code as a plain object, and explain the difference to the new one."""
+    Path("old").mkdir()
+    for path in (Path("old", f"{name}.py"), Path(f"{name}.py")):
+        path.write_text(old)
+    park = recorder.record(importlib.import_module(name).Park(), "run.tape", step="step", trial_ms=0)
+    for _ in range(4):
+        park.step(None)
+    park.close()
+    del sys.modules[name]
+    Path(f"{name}.py").write_text(f"{new}# A line more.\n")
+    importlib.invalidate_caches()
+    assert run(replayer.commands.main.main, f"explain run.tape --sim {name}:Park --code old --tick 1") == 1
+    return capsys.readouterr().out
+
+
+def test_the_first_edit_is_not_named_where_a_later_one_makes_the_difference(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A list that is equal and another object: no value differs, so that no line is found by one."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    old = PARK.format("0.5 * self.day", "self.cars.sort()", "self.day += 1")
+    new = PARK.format("self.day * 0.5", "self.cars = sorted(self.cars)", "self.day = 1 + self.day")
+    printed = explained(capsys, "edited_park", old, new)
+    assert "  old/edited_park.py:8 in Park.step (A)\n      self.cars.sort()\n" in printed
+    assert "  edited_park.py:8 in Park.step (B)\n      self.cars = sorted(self.cars)\n" in printed
+    assert "  tested: with Park.step of A alone, B gives the state of A\n" in printed
+    assert "  tested: of the 3 edits in it, that at edited_park.py:8 (A) alone is enough\n" in printed
+    assert "0.5 * self.day" not in printed
