@@ -24,7 +24,7 @@ from replayer.diagnose.explain.answer.known_differences import with_known_differ
 from replayer.diagnose.explain.answer.split_objects import with_joined
 from replayer.diagnose.explain.data_files.differing_files import Files
 from replayer.diagnose.explain.data_files.tested_files import with_tested_files
-from replayer.diagnose.explain.explained_pair import explained_pair, with_memory_tested
+from replayer.diagnose.explain.explained_pair import explained_pair, with_memory_tested, with_trace
 from replayer.diagnose.explain.given.given_cause import with_given
 from replayer.diagnose.explain.outside.deciding_variables import with_deciding_variables
 from replayer.diagnose.explain.outside.further_variants import try_further
@@ -363,6 +363,9 @@ class _Case:
                 if any(one.result == (recorded_hash, None) for one in changed):
                     return [*outcomes, *changed], choose_pair([*outcomes, *changed], recorded_hash)
             chosen = choose_pair(outcomes, recorded_hash)
+            if chosen is not None:
+                chosen = chosen[0], with_trace(chosen[1], self.now, self._runs(tick, before))
+                outcomes = [chosen[1] if one.variant == chosen[1].variant else one for one in outcomes]
             asked_and_recorded = (
                 self.asked and not is_bad and all(one.result == (recorded_hash, None) for one in outcomes)
             )

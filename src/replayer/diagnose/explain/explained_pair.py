@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import attrs
 
 from replayer.desync.location import place_between
@@ -98,3 +100,13 @@ def restored_notes(pair: tuple[VariantOutcome, VariantOutcome], recorded_hash: i
         return []
     too = "" if second.is_never_restored else ", too"
     return [f"A was restored{too}: what it keeps outside the state need not be what the recorded run kept"]
+
+
+def with_trace(outcome: VariantOutcome, now: Variant, run: Callable[..., list[VariantOutcome]]) -> VariantOutcome:
+    """The outcome of the present code with a trace: an instance that gave the result of a variant before it has none."""
+    one = outcome.variant
+    if outcome.step is None or outcome.step.is_traced or one.start is None or one.code is not None:
+        return outcome
+    again = run([now], [one.start])
+    is_same = len(again) == 1 and again[0].variant == one and again[0].result == outcome.result
+    return again[0] if is_same else outcome

@@ -136,6 +136,8 @@ def stages(tape: Tape, now: Variant, others: list[Variant], tick: int) -> Iterat
         yield [now, *others], [None]
         if near:
             yield [now], near
+            # What the other code has kept up to there, such as results of functools.cache, is in no keyframe.
+            yield [one for one in others if one.code is not None], near
     else:
         yield [now], [None, *near]
     yield [attrs.evolve(now, label=f"{now.label}, in a new process"), seeded(SEEDS[0])], [None]
@@ -152,6 +154,10 @@ def choose_pair(outcomes: list[VariantOutcome], recorded_hash: int) -> tuple[Var
     recorded.sort(key=lambda outcome: not outcome.variant.is_never_restored)
     different = [outcome for outcome in run if outcome.result != (recorded_hash, None)]
     if recorded and different:
+        kept = recorded[0].variant
+        if kept.code != different[0].variant.code and kept.start != different[0].variant.start:
+            same = [one for one in different if one.variant.start == kept.start and one.variant.code != kept.code]
+            return recorded[0], (same or different)[0]  # Only the code shall differ.
         changed = different[0].variant
         alike = [one for one in recorded if one.variant.start == changed.start]
         return (alike if alike and _is_elsewhere(changed, recorded) else recorded)[0], different[0]

@@ -244,10 +244,14 @@ def test_what_stands_before_a_body_is_tested(
     assert f"  tested: {tested}" in printed
 
 
+@pytest.mark.parametrize("is_new", [True, False], ids=["of the new version", "of the recorded version"])
 def test_a_decorator_that_keeps_results_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    is_new: bool,  # noqa: FBT001 - a parameter of the test
 ) -> None:
-    """From the state before the step both versions give one state: the new one has kept an old result where it ran up to there."""
+    """From the state before the step both versions give one state: one of them has kept an old result where it ran up to there."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
@@ -255,23 +259,30 @@ def test_a_decorator_that_keeps_results_is_named(
     text += "    def __init__(self):\n        self.day, self.place, self.wind = 0, 0, 1\n\n    def step(self):\n"
     text += "        self.day += 1\n        self.wind += self.day == 4\n        WIND[0] = self.wind\n"
     text += "        self.place += drift(3) if self.day in (2, 6) else 0\n"
+    kept = text.replace("def drift", "@functools.cache\ndef drift")
+    recorded, new = (text, kept) if is_new else (kept, text)
     Path("then").mkdir()
     for path in ("boat_drift.py", "then/boat_drift.py"):
-        Path(path).write_text(text)
+        Path(path).write_text(recorded)
     sys.modules.pop("boat_drift", None)
     boat = recorder.record(importlib.import_module("boat_drift").Boat(), "run.tape", step="step", trial_ms=0)
     for _ in range(8):
         boat.step()
     boat.close()
     del sys.modules["boat_drift"]
-    Path("boat_drift.py").write_text(text.replace("def drift", "@functools.cache\ndef drift"))
+    Path("boat_drift.py").write_text(new)
 
     assert run(replayer.commands.main.main, "explain run.tape --sim boat_drift:Boat --code then") == 1
     printed = capsys.readouterr().out
-    assert "cause: the two versions of the code differ in this line\n  then/boat_drift.py:5 (A)\n" in printed
-    assert "  boat_drift.py:5 (B)\n      @functools.cache\n" in printed
+    lines = ["def drift(side):", "@functools.cache"] if is_new else ["@functools.cache", "def drift(side):"]
+    assert (
+        f"cause: the two versions of the code differ in this line\n  then/boat_drift.py:5 (A)\n      {lines[0]}\n"
+        in printed
+    )
+    assert f"  boat_drift.py:5 (B)\n      {lines[1]}\n" in printed
     assert "  tested: with the decorators of drift of A alone, B gives the state of A" in printed
     assert "  A  the code in " in printed
+    assert "\n  B  an instance that ran from tick 0 as it was made, never restored: hash " in printed
 
 
 def test_a_statement_of_one_version_alone_is_left_out_or_put_in(tmp_path: Path) -> None:
