@@ -91,6 +91,8 @@ class DifferingSetting:
     def texts(self) -> tuple[str, str]:
         """Both values for people; of several values of one name, those that differ."""
         one, two = self.first, self.second
+        if self.name == _LOCALE and "=" in f"{one}{two}":
+            one, two = _categories(one), _categories(two)
         if isinstance(one, dict) and isinstance(two, dict):
             names = [name for name in {**one, **two} if one.get(name, _MISSING) != two.get(name, _MISSING)]
             one, two = (", ".join(f"{name} {_in_words(values, name)}" for name in names) for values in (one, two))
@@ -102,6 +104,12 @@ class DifferingSetting:
         one, two = self.texts
         what = "" if self.name in ORDERS else ", a setting of the whole process"
         return f"{self.name}{what}: A {one}, B {two}"
+
+
+def _categories(name: str) -> dict[str, str]:
+    """The categories of a locale; all of them have one that is told by its name alone."""
+    parts = dict(part.split("=", 1) for part in name.split(";") if "=" in part)
+    return parts or dict.fromkeys(_CATEGORIES, name)
 
 
 def _in_words(values: Mapping[str, Any], name: str) -> str:
