@@ -267,14 +267,8 @@ class _Case:
         """
         tick, is_known = explanation.tick, explanation.differs_by or explanation.depends_on
         seen = between_steps(self.tape, tick) if tick is not None else None
-        if (
-            self.asked
-            or is_known
-            or before is None
-            or tick is None
-            or not explanation.ran
-            or (seen and seen.suspicious)
-        ):
+        is_explained = bool(self.asked or is_known or (seen and seen.suspicious))
+        if is_explained or before is None or tick is None or not explanation.ran:
             return explanation
         found = try_further(explanation, self.now, self._runs(tick, before, explanation.ran))
         outcomes = [*explanation.variants, *found.outcomes]
