@@ -6,14 +6,13 @@ A finding is data; dump.py writes it to files.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from recorder.errors import CorruptError, MissingTickError, SimulationFailedError, TornError
 from recorder.format.blocks.frame import Frame
-from replayer.desync.isolated_rerun import interval_differs_by_depth, isolated_hashes
+from replayer.desync.isolated_rerun import Reruns
 from replayer.desync.location import DesyncLocation, find_place, nothing_differed, watched_advance
 from replayer.desync.object_diff import holds_objects, shown_fields
 from replayer.desync.state_diff import FieldDifference, compare_states
@@ -65,6 +64,8 @@ class Finding:
         place: the location of the divergence inside the tick, if the tape's frame has enough hashes.
         tested: causes that were tested.
         rerun_count: how often the interval was run again, each time with a fresh simulation.
+        other_count: how often it was run again after another simulation had been made, each time with the same hashes, which were
+            not those of the others; 0 if they were the same, or if that is not known.
         latest_tick: a later tick, if the run that went wrong is known to differ at or before that one only: tick is the
             first one of another run, which did not repeat it. None if tick is the first.
         first_value: the first value that differs at compared_tick, by its path, where only a simulation can read the state.
@@ -85,6 +86,7 @@ class Finding:
     place: DesyncLocation = attrs.field(factory=DesyncLocation)
     tested: list[TestedCause] = attrs.field(factory=list)
     rerun_count: int = 0
+    other_count: int = 0
     latest_tick: int | None = None
     first_value: str | None = None
 
@@ -99,7 +101,7 @@ class Finding:
     def hints_at_hidden_state(self) -> bool:
         """True if a test, or two runs of the interval, showed a step that reads more than the state and the inputs."""
         was_found = any(tested.cause in (HIDDEN_STATE, RESTORE) and tested.suspicious for tested in self.tested)
-        return was_found or self.note in (NOT_DETERMINISTIC, RIGHT_THE_SECOND_TIME)
+        return was_found or self.other_count > 0 or self.note in (NOT_DETERMINISTIC, RIGHT_THE_SECOND_TIME)
 
     def __repr__(self) -> str:
         is_later = self.place.fields is None and self.compared_tick not in (None, self.tick)
@@ -129,26 +131,24 @@ STACK_DEPTH = (
     "the same interval, run from deeper in the stack, gave different hashes, and each time the same from one depth: the "
     "state depends on how deep the stack is when a step is called"
 )
+MADE_BEFORE = "how many simulations the process made before"
 HIDDEN_STATE = "hidden state, which keyframes do not hold"
 HIDDEN_FROM_RUN = "hidden state that the run itself left behind, which keyframes do not hold"
 RESTORE = "a restore that does not bring back all"
 
 
-def find_desync(
-    cursor: Cursor, bad_tick: int, actual_hash: int, make_cursor: Callable[[], Cursor] | None = None
-) -> Finding:
+def find_desync(cursor: Cursor, bad_tick: int, actual_hash: int, reruns: Reruns | None = None) -> Finding:
     """Re-simulate the interval before bad_tick, where the hash actual_hash was seen, and analyse the first wrong tick.
 
-    Afterwards the cursor is not at any tick. make_cursor: returns a cursor with a fresh simulation, to run the interval
-    again, several times, in forked copies of this process. If it is not None, the simulation of cursor must be fresh, too, and
-    bad_tick must be the first wrong tick of its run.
+    Afterwards the cursor is not at any tick. reruns: of the same interval, from isolated_reruns. If it is not None, the
+    simulation of cursor must be fresh, as theirs was, and bad_tick must be the first wrong tick of its run.
 
     Raises MissingTickError if no keyframe before bad_tick can be read, SimulationFailedError if the simulation raises.
     """
     tape = cursor.tape
     # From a keyframe before the bad tick, even if that tick has one: its frame may contradict it.
     start_tick = cursor.place_before(max(bad_tick - 1, tape.first_tick))
-    reruns = isolated_hashes(make_cursor, start_tick, bad_tick) if make_cursor is not None else []
+    again = reruns.comparable if reruns is not None else []
     tick, mismatch = start_tick, None
     replayed, before = cursor.state.snapshot(), None
     hashes: list[int] = []
@@ -164,19 +164,17 @@ def find_desync(
         hashes.append(replayed.hash())
         mismatch = cursor.difference()
     note, matched = None, mismatch is None
-    if matched and make_cursor is not None:
+    if matched and reruns is not None:
         note = NOT_DETERMINISTIC
     elif matched:
         note = RIGHT_THE_SECOND_TIME
     compared = _compare_at_next_keyframe(cursor, tick, hashes)
     if note is None and (
-        (make_cursor is not None and tick != bad_tick)
+        (reruns is not None and tick != bad_tick)
         or _hash_at(cursor, bad_tick - start_tick, hashes) not in (None, actual_hash)
-        or any(again[: len(hashes)] != hashes or again != reruns[0] for again in reruns)
+        or any(one[: len(hashes)] != hashes or one != again[0] for one in again)
     ):
         note = NOT_DETERMINISTIC
-    if note == NOT_DETERMINISTIC and make_cursor is not None:
-        note = STACK_DEPTH if interval_differs_by_depth(make_cursor, start_tick, bad_tick) else note
     frame = tape.frame(tick)
     place = nothing_differed(frame) if matched else find_place(cursor, frame, before, replayed, steps)
     cursor.leave()
@@ -194,7 +192,8 @@ def find_desync(
         differences=compare_states(compared[1], compared[2]) if compared[1] and compared[2] else [],
         note=note or compared[3],
         place=place,
-        rerun_count=len(reruns),
+        rerun_count=len(again),
+        other_count=len(reruns.after_another) if reruns is not None and reruns.differs_by_count else 0,
         first_value=_first_value(cursor.simulation, (compared[1], compared[2])),
     )
 

@@ -31,34 +31,87 @@ if TYPE_CHECKING:
 
 RERUNS_MAX = 9  # A step that differs in one run of three differs in nine runs with a probability of 97 %.
 SMALL_BYTES_MAX, ALIGNED_BYTES = 480, 16  # Of the objects of one size that Python keeps side by side.
+TURNS_MIN, TURNS_MAX = 4, 8  # Of each kind of run, where two kinds differ: one that differs by chance would show it.
 RERUN_S = 1.0  # Of each finding: after that no further run begins.
 EARLIER_S = 3.0  # Of each run from an earlier start, which may be as long as the recording.
 
 MakeCursor = Callable[[], "Cursor"]
 
 
-def isolated_hashes(make_cursor: MakeCursor, start_tick: int, bad_tick: int) -> list[list[int]]:
-    """The hashes of the ticks after start_tick, up to the first keyframe at or after bad_tick, or up to a failure.
+@attrs.frozen
+class Reruns:
+    """The hashes of the ticks from an interval's keyframe to the next one, or up to a failure, of several runs.
 
-    Of several runs: RERUNS_MAX, or fewer if they take RERUN_S, or if two of them differ. None of one whose process died.
+    Attributes:
+        alone: of runs in processes that made one simulation.
+        after_another: of runs in processes that made another simulation before, which was not used.
+        differs_by_count: True if those of one kind are all alike, and not like those of the other kind, in enough runs of both.
     """
-    runs: list[list[int]] = []
-    started_s = time.monotonic()
-    while len(runs) < RERUNS_MAX and (not runs or time.monotonic() - started_s < RERUN_S):
+
+    alone: list[list[int]] = attrs.field(factory=list)
+    after_another: list[list[int]] = attrs.field(factory=list)
+    differs_by_count: bool = False
+
+    @property
+    def comparable(self) -> list[list[int]]:
+        """Those that must be alike if the steps are deterministic, as far as these runs show it."""
+        return self.alone if self.differs_by_count else [*self.alone, *self.after_another]
+
+
+def isolated_reruns(make_cursor: MakeCursor, make_another: MakeCursor, bad_tick: int, actual_hash: int) -> Reruns:
+    """Run the interval before bad_tick again: RERUNS_MAX times, or fewer if that takes RERUN_S, or if two runs differ.
+
+    Two that differ tell only that something besides the state takes part. If all that made another simulation before are alike,
+    and the others are alike, too, it is how many were made: a counter that a class keeps. Without those whose process died.
+
+    make_cursor, make_another: called in copies of this process, once in each. The second makes another simulation before.
+    actual_hash: of bad_tick in the run that is repeated.
+    """
+    runs = Reruns()
+    kinds = [(make_another, runs.after_another), (make_cursor, runs.alone)]
+    started_s, count = time.monotonic(), 0
+    while kinds and count < RERUNS_MAX and (not count or time.monotonic() - started_s < RERUN_S):
+        make, found = kinds[count % len(kinds)]
         try:
-            runs.append(in_a_copy(partial(_hashes, make_cursor, start_tick, bad_tick))["hashes"])
+            again = in_a_copy(partial(_hashes, make, bad_tick))
         except RuntimeError:
-            break
-        if runs[-1] != runs[0]:
-            break
+            kinds.remove((make, found))  # It may be that two cannot be made in one process.
+            continue
+        found.append(again["hashes"])
+        count += 1
+        place = bad_tick - again["start"] - 1
+        is_as_before = found[-1][place : place + 1] in ([actual_hash], [])
+        if not is_as_before or any(one != found[-1] for one in runs.comparable):
+            return _by_count(make_cursor, make_another, bad_tick, runs)
     return runs
 
 
-def interval_differs_by_depth(make_cursor: MakeCursor, start_tick: int, bad_tick: int) -> bool:
-    """Return True if the hashes of isolated_hashes differ where the steps are called from deeper in the stack."""
+def _by_count(make_cursor: MakeCursor, make_another: MakeCursor, bad_tick: int, runs: Reruns) -> Reruns:
+    """Go on by turns, after two runs differed, until two of one kind differ, or there are enough of both."""
+    ended_s = time.monotonic() + RERUN_S
+    kinds = [(make_another, runs.after_another), (make_cursor, runs.alone)]
+
+    def is_open() -> bool:
+        fewest = min(len(found) for _, found in kinds)
+        return fewest < TURNS_MIN or (fewest < TURNS_MAX and time.monotonic() < ended_s)
+
+    while is_open():
+        kinds.sort(key=lambda kind: len(kind[1]))
+        make, found = kinds[0]
+        try:
+            found.append(in_a_copy(partial(_hashes, make, bad_tick))["hashes"])
+        except RuntimeError:
+            return runs
+        if found[-1] != found[0] or (runs.alone and runs.after_another and runs.alone[0] == runs.after_another[0]):
+            return runs
+    return attrs.evolve(runs, differs_by_count=True)
+
+
+def interval_differs_by_depth(make_cursor: MakeCursor, bad_tick: int) -> bool:
+    """Return True if the hashes of the interval before bad_tick differ where the steps are called from deeper in the stack."""
 
     def run(deeper: int) -> list[int] | None:
-        work = partial(_hashes, make_cursor, start_tick, bad_tick)
+        work = partial(_hashes, make_cursor, bad_tick)
         try:
             hashes: list[int] = in_a_copy(partial(at_depth, deeper, work))["hashes"]
         except RuntimeError:
@@ -163,19 +216,21 @@ def _watched(make_cursor: MakeCursor, tick: int, before: Snapshot | None, *, fun
     return {"is_made": is_made, "reads": [read.to_plain() for read in watch.reads]}
 
 
-def _hashes(make_cursor: MakeCursor, start_tick: int, bad_tick: int) -> dict[str, Any]:
+def _hashes(make_cursor: MakeCursor, bad_tick: int) -> dict[str, Any]:
+    """The hashes of the ticks after the keyframe before bad_tick, up to the next one, and the tick of that keyframe."""
     cursor = _fresh(make_cursor)
+    start = bad_tick
     keyframe = cursor.tape.keyframe_after(bad_tick)
     last = keyframe.tick if keyframe is not None else bad_tick
     hashes: list[int] = []
     try:
-        cursor.place_before(start_tick)
+        start = cursor.place_before(max(bad_tick - 1, cursor.tape.first_tick))
         while cursor.tick != last:
             cursor.advance()
             hashes.append(cursor.state.hash())
     except (CorruptError, TornError, MissingTickError, SimulationFailedError):
         pass  # The caller compares the hashes up to here.
-    return {"hashes": hashes}
+    return {"hashes": hashes, "start": start}
 
 
 def _starts(make_cursor: MakeCursor, bad_tick: int) -> dict[str, Any]:

@@ -11,7 +11,15 @@ from recorder.ambient.outside.outside_note import ChangedSetting
 from recorder.ambient.outside.outside_read import ARGUMENTS, ATTRIBUTES, IDENTITY, OutsideRead
 from recorder.ambient.outside.process_facts import FOLDER, WATCHED
 from recorder.environment import describe_environment
-from replayer.desync.finding import HIDDEN_FROM_RUN, HIDDEN_STATE, NOT_DETERMINISTIC, RESTORE, STACK_DEPTH, TestedCause
+from replayer.desync.finding import (
+    HIDDEN_FROM_RUN,
+    HIDDEN_STATE,
+    MADE_BEFORE,
+    NOT_DETERMINISTIC,
+    RESTORE,
+    STACK_DEPTH,
+    TestedCause,
+)
 from replayer.desync.outside_comparison import (
     BEGAN,
     DIFFERS,
@@ -67,6 +75,7 @@ def with_causes(
         *([between] if between is not None else []),
         *(
             _nondeterminism(finding, reads or ()),
+            *_made_before(finding),
             *_order_of_sets(tape, sets),
             _hidden_state(finding, earlier, lost),
             *([code] if code is not None else []),
@@ -192,6 +201,17 @@ def _nondeterminism(finding: Finding, reads: Iterable[OutsideRead]) -> TestedCau
         "alike in these copies of one process"
     )
     return TestedCause(_UNSTEADY, found, suspicious=False)
+
+
+def _made_before(finding: Finding) -> list[TestedCause]:
+    """What runs show that made another simulation before, as with a counter that a class or a module keeps; nothing if nothing."""
+    if not finding.other_count:
+        return []
+    found = (
+        f"after another one had been made, the ticks had other hashes, the same ones in each of {finding.other_count} runs; "
+        f"without another one, the hashes above in each of {finding.rerun_count}"
+    )
+    return [TestedCause(MADE_BEFORE, found, suspicious=True)]
 
 
 def _order_of_sets(tape: Tape, sets: str | None) -> list[TestedCause]:

@@ -20,9 +20,10 @@ from replayer.desync.dump.dump import keep_dump
 from replayer.desync.finding import Finding
 from replayer.playback.make_simulation import Factory
 from replayer.tape.tape import Tape
+from replayer.timeline.divergence.analysed_desync import analysed_desync
 from replayer.timeline.interval_processes import IntervalProcesses
 from replayer.timeline.intervals import Interval, IntervalResult, list_intervals, make_for_copies
-from replayer.timeline.verify import analysed_desync, unrepeated_values
+from replayer.timeline.verify import unrepeated_values
 from sim.closed_on_exit import ClosedOnExit
 
 
@@ -106,7 +107,8 @@ class LiveVerifier(ClosedOnExit):
                 problem, not_repeated = self._problem(result)
             return IntervalCheck(*ticks, problem=problem, not_repeated=not_repeated)
         with forks_refused(processes.hazard):
-            finding = analysed_desync(self.tape, self._world, result, tests_causes=True)
+            made = processes.fresh.simulation
+            finding = analysed_desync(self.tape, self._world, result, made, tests_causes=True)
         dump_path, finding = keep_dump(self._dump_folder, self.tape, finding)
         return IntervalCheck(*ticks, finding, dump_path)
 

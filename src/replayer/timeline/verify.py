@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 Progress = Callable[[int, int], None]  # Ticks verified so far, ticks in all.
 
 _KEYFRAMES_NAMED = 10
-ISOLATED_BYTES_MAX = 256 << 20  # Of a state: four of them are sent from one process to the other, in one message.
 
 
 @attrs.frozen
@@ -151,9 +150,11 @@ def verify_tape(
         for result in processes.verify(list_intervals(tape), tally.show):
             tally.add(result)
             if result.bad_tick is not None:
+                from replayer.desync.dump.dump import keep_dump  # noqa: PLC0415 - only a desync needs these
+                from replayer.timeline.divergence.analysed_desync import analysed_desync  # noqa: PLC0415
+
                 with forks_refused(processes.hazard):
-                    finding = analysed_desync(tape, world, result, tests_causes=tests_causes)
-                from replayer.desync.dump.dump import keep_dump  # noqa: PLC0415 - only a desync needs it
+                    finding = analysed_desync(tape, world, result, fresh.simulation, tests_causes=tests_causes)
 
                 dump_path, finding = keep_dump(dump_folder, tape, finding)
                 findings, first_bad = [finding], finding.tick
@@ -279,43 +280,6 @@ def _keyframes_problem(ticks: list[int], first: RecordingError) -> RecordingErro
     more = f" and {len(ticks) - _KEYFRAMES_NAMED:,} more" if len(ticks) > _KEYFRAMES_NAMED else ""
     what = f"the keyframes of ticks {shown}{more} do not give the recorded hash; {first.what}"
     return CorruptError(first.offset, what, first.kind, first.ticks, first.segment)
-
-
-def analysed_desync(tape: Tape, world: Factory | None, result: IntervalResult, *, tests_causes: bool) -> Finding:
-    """Analyse the first divergent tick with fresh simulations, in a forked copy of this process.
-
-    The fork leaves the globals of this process unchanged. For a large state it would cost too much: the analysis then
-    runs in this process.
-    """
-    bad_tick, actual_hash = result.bad_tick, result.actual_hash
-    assert bad_tick is not None
-
-    def make_cursor() -> Cursor:
-        return Cursor(tape, make_simulation(tape, world))
-
-    from replayer.desync.code_comparison import compared_code  # noqa: PLC0415 - only a desync needs these
-    from replayer.desync.finding import find_desync  # noqa: PLC0415
-    from replayer.desync.isolated_rerun import earlier_runs, lost_field, step_reads  # noqa: PLC0415
-    from replayer.desync.sets.set_use import set_use  # noqa: PLC0415
-    from replayer.desync.tested_causes import with_causes  # noqa: PLC0415
-
-    # Before a step runs, which may count or keep something.
-    code = compared_code(tape, world) if tests_causes else None
-
-    def find(cursor: Cursor, *_: Any) -> Finding:
-        if not tests_causes:
-            return find_desync(cursor, bad_tick, actual_hash, make_cursor)
-        earlier = earlier_runs(make_cursor, bad_tick)
-        finding = find_desync(cursor, bad_tick, actual_hash, make_cursor)
-        lost = lost_field(make_cursor, bad_tick) if finding.note is None else None
-        reads = step_reads(make_cursor, finding.tick, finding.before)
-        sets = set_use(make_cursor, finding.tick, finding.before, code)
-        return with_causes(finding, tape, earlier, reads, lost, code, sets)
-
-    if make_cursor().state.layout.size_bytes > ISOLATED_BYTES_MAX:
-        return find(make_cursor())
-    [finding] = run_each(tape, world, [result.interval], 1, lambda _: None, find)
-    return finding
 
 
 _Wrong = list[tuple[Interval, KeyframeValues]]

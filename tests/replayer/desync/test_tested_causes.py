@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -88,6 +90,27 @@ class Numbered(Calls):
         self.state["tick"][()] += 1
         if self.state["tick"] == 90:
             self.state["x"][1] = self.number
+
+
+cards = iter(())  # Dealt once in a process, and kept where no keyframe looks.
+
+
+def dealt() -> Iterator[int]:
+    """The eighth card is not the third one; the seventh is the second one, and neither the third nor the fourth."""
+    return iter([0, 1, 2, 3, 4, 5, 1, 7, *range(100, 200)])
+
+
+class Player(Calls):
+    """Takes a card when it is made, and at every tenth tick."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.state["x"][1] = next(cards)
+
+    def step(self, inputs: Any) -> None:  # noqa: ARG002
+        self.state["tick"][()] += 1
+        if self.state["tick"] % 10 == 0:
+            self.state["x"][1] = next(cards)
 
 
 class Deep(Calls):
@@ -261,14 +284,32 @@ def test_draws_from_the_generator_of_the_process_are_no_steady_step() -> None:
 
 @pytest.mark.seldom(0.15)
 def test_a_number_that_a_class_counts_up_makes_no_step_non_deterministic() -> None:
-    """Each instance of one process has the next number: the runs differ, and their steps draw nothing."""
+    """Each instance of one process has the next number: it is told that the number of instances decides, and nothing of chance."""
     Numbered.made = 0
     tape_of(Numbered)
     finding, tested = found(Numbered)
-    assert finding.note == NOT_DETERMINISTIC
-    assert tested["something besides the"].suspicious is True
-    assert tested["something besides the"].found.startswith("run again on a fresh simulation")
-    assert not any("deterministic" in one.cause for one in tested.values())
+    assert finding.note != NOT_DETERMINISTIC
+    assert finding.hints_at_hidden_state
+    assert tested["how many simulations"].suspicious is True
+    assert re.search(
+        "the same ones in each of [4-8] runs; without another one, the hashes above in each of [4-8]$",
+        tested["how many simulations"].found,
+    )
+    assert tested["a non-deterministic step"].suspicious is False
+    assert "something besides the" not in tested
+
+
+@pytest.mark.seldom(0.5)
+def test_the_first_bad_tick_is_that_of_a_process_that_made_one_simulation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Restored at tick 50, it takes the second card at tick 60, as the recorded seventh; after two others the first bad tick is 60."""
+    monkeypatch.setattr(sys.modules[__name__], "cards", dealt())
+    tape_of(Player)
+    monkeypatch.setattr(sys.modules[__name__], "cards", dealt())
+    finding, tested = found(Player, 70)
+    assert finding.replayed["x"][1] == 2
+    assert tested["hidden state, which"].suspicious is True
+    assert str(finding.note).startswith("re-simulated from the keyframe at tick 0, the tick has the recorded hash")
+    assert tested["how many simulations"].suspicious is True
 
 
 @pytest.mark.seldom(0.15)
