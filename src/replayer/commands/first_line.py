@@ -23,7 +23,7 @@ class FirstLine:
         self._path, self._quiet = path, quiet
         self._is_shown = sys.stderr is not None and sys.stderr.isatty()
         self._stdout = sys.stdout  # While the simulation runs, it is another one.
-        self._begun = ""
+        self._begun, self._is_of_finding = "", False
 
     @contextmanager
     def status(self, label: str) -> Iterator[Callable[[str], None]]:
@@ -35,19 +35,21 @@ class FirstLine:
                 match = _TICK.match(text)
                 if match is not None and not (self._begun or self._quiet or self._is_shown):
                     self._begun = plain_text(f"{self._path}: {match[0]}")
+                    self._is_of_finding = text == f"{match[0]} differs"
                     print_visible(self._begun, end="", flush=True, file=self._stdout)
 
             try:
                 yield told
             except BaseException:
                 if self._begun:
-                    print_visible("", file=self._stdout)
+                    print_visible(": the search ended early", file=self._stdout)
                 raise
 
     def print(self, text: str) -> None:
-        """Print the text, without what stands there already."""
-        if self._begun and not text.startswith(self._begun):
-            print_visible("")
+        """Print the text, without what stands there already; if it is about another tick, that line is completed first."""
+        if self._begun and not re.match(rf"{re.escape(self._begun)}(?![\d,])", text):
+            seen = " differed when the tape was verified in this process" if self._is_of_finding else ""
+            print_visible(f"{seen}; what follows is not about this tick")
         else:
             text = text[len(self._begun) :]
         print_visible(text)

@@ -31,7 +31,7 @@ from replayer.diagnose.explain.values.named_attributes import (
     watched_attributes,
 )
 from replayer.diagnose.explain.values.named_functions import NamedMethods, is_compared, is_function
-from replayer.diagnose.explain.values.value_parts import TOTAL_MAX, has_parts, order_text, parts_of
+from replayer.diagnose.explain.values.value_parts import TOTAL_MAX, is_of_parts, order_text, parts_of
 from replayer.playback.line_hooks import is_yield
 from sim.kernel.hashing import hash_arena
 from sim.kernel.hooks import HasAdapter, hook
@@ -378,7 +378,7 @@ class LineTracer:
             self.trace.texts[digest] = text_of(value, self._held)
             self._keep(digest, value, by_content=digester is not None)
             is_large = (digester or self.digester).parts > LARGE_PARTS
-            if self._kept_parts[is_large] < TOTAL_MAX and has_parts(value):
+            if self._kept_parts[is_large] < TOTAL_MAX and is_of_parts(value):
                 self.trace.parts[digest] = parts_of(value, self._held)
                 self._kept_parts[is_large] += len(self.trace.parts[digest])
         return digest

@@ -18,7 +18,7 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import cache, partial
 from pathlib import PosixPath, PurePosixPath, PureWindowsPath, WindowsPath
-from types import BuiltinFunctionType, CoroutineType, FrameType, FunctionType, GeneratorType, MethodType, ModuleType
+from types import BuiltinFunctionType, CoroutineType, FunctionType, GeneratorType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ import xxhash
 
 from recorder.ambient.c_memory import is_memory, memory_of
 from recorder.ambient.iterators import ITERATOR_TYPES, IteratorParts, parts_of
+from replayer.diagnose.explain.held.generator_variables import frame_of, variables_of
 from replayer.diagnose.explain.held.instance_objects import InstanceObjects
 from replayer.diagnose.explain.held.random_states import generator_state
 from replayer.playback.work_tree import without_tree_name
@@ -259,7 +260,7 @@ def value_text(value: Any) -> str | None:
 
 
 def _reached(value: Any) -> Any:
-    """The place that a generator has reached, or the referent of a weak reference: both by their plain values alone.
+    """The place that a generator has reached, with its variables, or the referent of a weak reference by its plain values.
 
     What is referred to weakly may refer back. Of a context variable: its value. Of a partial function: that, and the arguments.
     """
@@ -271,7 +272,7 @@ def _reached(value: Any) -> Any:
         referent = value()
         return None if referent is None else [type(referent).__qualname__, _plain_of(attributes_of(referent))]
     frame = frame_of(value)
-    return None if frame is None else [frame.f_lineno, frame.f_lasti, _plain_of(frame.f_locals)]
+    return None if frame is None else [frame.f_lineno, frame.f_lasti, variables_of(value, is_whole_text)]
 
 
 def _led_to(value: Any) -> Iterable[Any]:
@@ -281,17 +282,17 @@ def _led_to(value: Any) -> Iterable[Any]:
     return (value(),) if isinstance(value, weakref.ref) else ()
 
 
-def frame_of(value: GeneratorType[Any, Any, Any] | CoroutineType[Any, Any, Any]) -> FrameType | None:
-    """The frame of a generator or a coroutine; None if it has ended."""
-    return value.cr_frame if isinstance(value, CoroutineType) else value.gi_frame
-
-
 def current(variable: ContextVar[Any]) -> tuple[Any, ...]:
     """The value of a variable in this context; nothing if it has none."""
     try:
         return (variable.get(),)
     except LookupError:
         return ()
+
+
+def is_whole_text(value: Any) -> bool:
+    """Return True for a number, a text, a time and the like, whose text is all of it."""
+    return type(value) in (*PLAIN, float) or value_text(value) is not None
 
 
 def _plain_of(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -27,13 +27,18 @@ def test_the_begin_comes_early_and_once(capsys: pytest.CaptureFixture[str], *, q
 
 
 def test_an_error_and_another_tick_have_lines_of_their_own(capsys: pytest.CaptureFixture[str]) -> None:
-    """What is printed stays a line."""
+    """No line has a tick alone: it says what became of it. The tick of the answer may have more digits."""
     line = FirstLine(Path("run.tape"), quiet=False)
     with pytest.raises(ValueError, match="damaged"), line.status("searching") as show:  # noqa: PT012 - both are of the block
         show("tick 3 differs")
         raise ValueError("damaged")
-    assert capsys.readouterr().out == "run.tape: tick 3\n"
-    with line.status("searching") as show:
-        show("tick 4 differs")
-    line.print("run.tape: every variant verifies all ticks")
-    assert capsys.readouterr().out == "\nrun.tape: every variant verifies all ticks\n"
+    assert capsys.readouterr().out == "run.tape: tick 3: the search ended early\n"
+    for answer in ("run.tape: every variant verifies all ticks", "run.tape: tick 45 differs between two variants"):
+        line = FirstLine(Path("run.tape"), quiet=False)
+        with line.status("searching") as show:
+            show("tick 4 differs")
+        line.print(answer)
+        begin = (
+            "run.tape: tick 4 differed when the tape was verified in this process; what follows is not about this tick"
+        )
+        assert capsys.readouterr().out == f"{begin}\n{answer}\n"

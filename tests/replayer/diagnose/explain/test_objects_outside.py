@@ -6,7 +6,9 @@ import functools
 import gc
 import importlib
 import json
+import random
 import weakref
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,9 @@ from sim.kernel.simulation import as_simulation
 from oracle.command_lines import run
 
 MODULE = """
+import random
+
+
 class Tower:
     ears = {}
 
@@ -64,6 +69,22 @@ class Stall:
 
     def step(self, inputs):
         self.coins += next(Stall.offers)  # OFFERS
+
+
+def wares(dice, rows):
+    while True:
+        dice.shuffle(rows[0])
+        yield from rows[0]
+
+
+class Hawker:
+    wares = wares(random.Random(5), [[3, 1, 4, 15, 9, 2, 6]])
+
+    def __init__(self):
+        self.coins = next(Hawker.wares)
+
+    def step(self, inputs):
+        self.coins += next(Hawker.wares)  # WARES
 """
 
 
@@ -116,6 +137,41 @@ def test_the_line_that_resumes_a_generator_reads_hidden_state(capsys: pytest.Cap
     cause = _explained(capsys, "Stall")["cause"]
     assert (cause["kind"], cause["line"], cause["value"]["name"]) == ("outside", _line("OFFERS"), "self.coins")
     assert [one["name"] for one in cause["outside"]] == ["Stall.offers"]
+
+
+def test_the_variables_of_a_generator_that_stands_at_one_line_in_both_are_compared(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """It is what the line reads: it yields from a list of its own at the same line, in B from the beginning of the list."""
+    cause = _explained(capsys, "Hawker")["cause"]
+    assert (cause["kind"], cause["line"]) == ("outside", _line("WARES"))
+    (wares,) = cause["outside"]
+    assert wares["name"] == "Hawker.wares"
+    assert wares["first"] == wares["second"]
+    parts = {part["path"]: (part["first"], part["second"]) for part in wares["parts"]}
+    first, second = parts["Hawker.wares: yield from"]
+    assert first.startswith("an iterator (list_iterator) that continues with")
+    assert first != second
+
+
+def test_what_a_generator_continues_with_counts() -> None:
+    """Random generators, containers of plain values and inner iterators; an object of the user's only as far as it did."""
+
+    def dealt(cards: list[Any]) -> Iterator[Any]:
+        yield 0
+        yield from cards
+
+    def digest(cards: list[Any], count: int) -> int:
+        made = dealt(cards)
+        for _ in range(count):
+            next(made)
+        return Digester().digest(made)
+
+    assert digest([1, 2, 3], 2) == digest([1, 2, 3], 2)
+    assert len({digest([1, 2, 3], 2), digest([1, 2, 3], 3), digest([1, 2, 4], 2), digest([1, 2, 3], 1)}) == 4
+    assert digest([random.Random(1)], 1) != digest([random.Random(2)], 1)
+    homes = _Home(1), _Home(2)
+    assert len({digest([home], 1) for home in homes}) == 1
 
 
 def test_what_leads_to_an_object_counts_by_the_place_of_the_object() -> None:

@@ -13,13 +13,13 @@ import numpy as np
 
 from recorder.ambient.c_memory import is_memory, memory_text
 from recorder.ambient.iterators import ITERATOR_TYPES, upcoming_text
+from replayer.diagnose.explain.held.generator_variables import frame_of
 from replayer.diagnose.explain.held.instance_objects import InstanceObjects
 from replayer.diagnose.explain.held.random_states import generator_state
 from replayer.diagnose.explain.value_hash import (
     PLAIN,
     Digester,
     current,
-    frame_of,
     is_cache,
     plain_text,
     rule_of,

@@ -11,9 +11,17 @@ from typing import Any
 
 import numpy as np
 
+from replayer.diagnose.explain.held.generator_variables import UNDER_WAY, variables_of
 from replayer.diagnose.explain.held.instance_objects import InstanceObjects
 from replayer.diagnose.explain.texts.value_texts import text_of
-from replayer.diagnose.explain.value_hash import Digester, attributes_of, is_cache, is_data, rule_of
+from replayer.diagnose.explain.value_hash import (
+    Digester,
+    attributes_of,
+    is_cache,
+    is_data,
+    is_whole_text,
+    rule_of,
+)
 from sim.enum_members import member_name, shown_attributes
 from sim.kernel.state import Snapshot, State
 
@@ -40,6 +48,11 @@ def has_parts(value: Any) -> bool:
     return value is not None and is_data(value) and not is_cache(value) and bool(attributes_of(value))
 
 
+def is_of_parts(value: Any) -> bool:
+    """Return True for a value of which parts_of gives more than one text: also a generator, by its variables."""
+    return has_parts(value) or isinstance(value, UNDER_WAY)
+
+
 def parts_of(value: Any, held: InstanceObjects = _NOTHING_HELD) -> Parts:
     """The parts of a value, the outermost first, up to PARTS_MAX. It runs no code of the user's. held: see text_of."""
     parts: Parts = {}
@@ -47,7 +60,10 @@ def parts_of(value: Any, held: InstanceObjects = _NOTHING_HELD) -> Parts:
     seen: dict[int, str] = {}
     while waiting and len(parts) < PARTS_MAX:
         path, part = waiting.popleft()
-        if not has_parts(part):
+        if isinstance(part, UNDER_WAY):
+            parts |= _leaves(path, part, held)
+            waiting.extend((f"{path}: {name}", one) for name, one in variables_of(part, is_whole_text).items())
+        elif not has_parts(part):
             parts |= _leaves(path, part, held)
         elif id(part) in seen:
             # Each member exists once, wherever it is.
@@ -105,7 +121,7 @@ def differing_parts(first: Parts, second: Parts) -> list[tuple[str, str, str]]:
 
 def is_inside(path: str, outer: str) -> bool:
     """Return True for the path of a part of what another path leads to."""
-    return path.startswith(outer) and path[len(outer) : len(outer) + 1] in {"[", ".", "{"}
+    return path.startswith(outer) and path[len(outer) : len(outer) + 1] in {"[", ".", "{", ":"}
 
 
 def named_part(name: str, path: str) -> str:
