@@ -143,7 +143,8 @@ def test_the_variables_of_a_generator_that_stands_at_one_line_in_both_are_compar
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """It is what the line reads: it yields from a list of its own at the same line, in B from the beginning of the list."""
-    cause = _explained(capsys, "Hawker")["cause"]
+    explained = _explained(capsys, "Hawker")
+    cause = explained["cause"]
     assert (cause["kind"], cause["line"]) == ("outside", _line("WARES"))
     (wares,) = cause["outside"]
     assert wares["name"] == "Hawker.wares"
@@ -152,6 +153,8 @@ def test_the_variables_of_a_generator_that_stands_at_one_line_in_both_are_compar
     first, second = parts["Hawker.wares: yield from"]
     assert first.startswith("an iterator (list_iterator) that continues with")
     assert first != second
+    (proved,) = explained["given"]["proved"]
+    assert proved["detail"].endswith(" in both, with other variables; resumed 3 times in B")
 
 
 def test_what_a_generator_continues_with_counts() -> None:

@@ -17,11 +17,11 @@ from recorder.ambient.ambient import Ambient
 from recorder.ambient.ambient_diff import find_candidates
 from recorder.ambient.leaf_text import name_of
 from recorder.ambient.object_walk import take_ambient, take_instance
-from recorder.ambient.outside.code_text import is_constant
 from recorder.ambient.replacement.named_values import Path
 from recorder.ambient.roots import Roots
 from recorder.processes.fork_call import in_a_copy
 from replayer.diagnose.explain.given.give import StepEnd, end_of
+from replayer.diagnose.explain.value_hash import Digester
 from replayer.diagnose.explain.values.given_values import GivenValue, GivenValues
 from replayer.tape.plain_state import snapshot_from_plain, snapshot_to_plain
 from sim.kernel.simulation import Simulation
@@ -66,7 +66,13 @@ def give_by_resuming(
             end = end_of(second, inputs, partial(_resume, one, count))
             if end is not None and end.is_like(wanted):
                 times = "once" if count == 1 else f"{count:,} times"
-                told = f"{stands} in A, {_stands(one)} in B; resumed {times} in B"
+                own_place = _stands(one)
+                where = (
+                    f"{stands} in A, {own_place} in B"
+                    if stands != own_place
+                    else f"{stands} in both, with other variables"
+                )
+                told = f"{where}; resumed {times} in B"
                 value = GivenValue(name, "generator", told)
                 return GivenValues((value,), is_read=value.word in words, is_resumed=True)
     return GivenValues()
@@ -87,12 +93,8 @@ def _generators(roots: Roots, simulation: Simulation) -> Iterator[tuple[Path, Ge
 
 
 def _place(generator: GeneratorType[Any, Any, Any]) -> str:
-    """Where a generator stands, with its plain variables."""
-    frame = generator.gi_frame
-    if frame is None:
-        return "ended"
-    plain = {name: value for name, value in frame.f_locals.items() if is_constant(value)}
-    return repr([frame.f_lineno, frame.f_lasti, sorted(plain.items())])
+    """Where a generator stands, with its variables that are compared, such as lists and random generators."""
+    return f"{Digester().digest(generator):x}"
 
 
 def _stands(generator: GeneratorType[Any, Any, Any]) -> str:
