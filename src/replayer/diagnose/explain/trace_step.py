@@ -23,6 +23,7 @@ from recorder.exception_text import comparable_error, raised_text
 from recorder.processes.fork_call import in_a_copy
 from recorder.processes.seeds.process_generators import all_states
 from replayer.desync.location import PhaseStep
+from replayer.desync.object_diff import are_equal
 from replayer.desync.stack_depth import at_depth, differs_by_depth
 from replayer.diagnose.explain import traced_array as array_view
 from replayer.diagnose.explain.foreign.foreign_calls import watch_foreign_calls
@@ -163,7 +164,16 @@ def _trace(run: Run, inputs: Any, untraced: dict[str, Any]) -> TracedStep:
     traced = run(partial(_traced, inputs=inputs, arrays=False))
     if result_of(traced) == result_of(untraced):
         return _make_step(untraced, traced, note, is_same=True)
-    return _make_step(untraced, traced, PERTURBED, is_same=False)
+    again = run(partial(_traced, inputs=inputs, arrays=False))
+    is_perturbed = result_of(again) == result_of(traced) and _differ_in_values(traced, untraced)
+    return _make_step(untraced, traced, PERTURBED if is_perturbed else None, is_same=False)
+
+
+def _differ_in_values(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Return True if two results differ in a value, an order or an identity of the program, or in the error, and not only in how objects are saved."""
+    if result_of(one)[1] is not None or result_of(other)[1] is not None:
+        return result_of(one) != result_of(other)
+    return not are_equal(snapshot_from_plain(one["state"]), snapshot_from_plain(other["state"]))
 
 
 def _is_by_depth(run: Run, inputs: Any) -> bool:

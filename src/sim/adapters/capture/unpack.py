@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
-from weakref import getweakrefcount
 
 import attrs
 import numpy as np
@@ -42,6 +41,7 @@ from sim.adapters.capture.survey import (
 from sim.adapters.capture.values import decode_value
 from sim.adapters.interface.adapter_registry import MissingPartError, NotCapturedError
 from sim.adapters.interface.capture_report import Part
+from sim.kernel.memory.weak_counts import is_referred_weakly
 from sim.kernel.state import State
 
 _SAVED = frozenset(("cell", "array", "generator", "rest", "constant", "object", "same"))
@@ -252,7 +252,7 @@ def releasable(
     inner = [f"{layer.name}.{one.name}" for layer in structure.layers for one in layer.attributes
              if one.category == "object"]  # fmt: skip
     fresh = [objects[name] for name in inner if met.get(name) is not objects[name]]
-    if not lets_go and not any(getweakrefcount(one) or hasattr(type(one), "__del__") for one in fresh):
+    if not lets_go and not any(is_referred_weakly(one) or hasattr(type(one), "__del__") for one in fresh):
         return set()
     layers = {layer.name: layer for layer in structure.layers}
     return {

@@ -16,8 +16,10 @@ import pytest
 
 import recorder
 import replayer.commands.main
+from recorder.conformance.contract_checks import simulation_from
 from replayer.diagnose.explain.held.instance_objects import InstanceObjects
 from replayer.diagnose.explain.texts.value_texts import text_of
+from replayer.diagnose.explain.trace_step import trace_step
 from replayer.diagnose.explain.value_hash import Digester
 from sim.kernel.simulation import as_simulation
 
@@ -25,6 +27,8 @@ from oracle.command_lines import run
 
 MODULE = """
 import random
+import sys
+import weakref
 
 
 class Tower:
@@ -85,6 +89,24 @@ class Hawker:
 
     def step(self, inputs):
         self.coins += next(Hawker.wares)  # WARES
+class Shelter:
+    kennels = [Cat(), Cat()]  # They stand in no state before one is taken.
+    seen = []
+
+    def __init__(self):
+        self.cats = []
+
+    def step(self, inputs):
+        self.cats.append(Shelter.kennels[0])
+
+
+class Noticed(Shelter):
+    def step(self, inputs):
+        cat = Cat()
+        tools = getattr(sys, "monitoring", None)
+        if sys.gettrace() is not None or any(tools.get_tool(number) for number in range(6) if tools):
+            Shelter.seen.append(weakref.ref(cat))
+        self.cats.append(cat)
 """
 
 
@@ -175,6 +197,11 @@ def test_what_a_generator_continues_with_counts() -> None:
     assert digest([random.Random(1)], 1) != digest([random.Random(2)], 1)
     homes = _Home(1), _Home(2)
     assert len({digest([home], 1) for home in homes}) == 1
+@pytest.mark.parametrize(("name", "is_same"), [("Shelter", True), ("Noticed", False)])
+def test_a_tracing_that_changes_no_value_gets_no_note(*, name: str, is_same: bool) -> None:
+    """An object from outside that the step takes, which the tracer knew; and weak references of a step that notices it."""
+    step = trace_step(simulation_from(getattr(importlib.import_module("old_town"), name)()), None)
+    assert (step.raised, step.note, step.is_same) == (None, None, is_same)
 
 
 def test_what_leads_to_an_object_counts_by_the_place_of_the_object() -> None:

@@ -6,7 +6,6 @@ Two instances may be equal, and a list of listeners outside of them may lead to 
 from __future__ import annotations
 
 import gc
-import weakref
 from collections.abc import Mapping
 from types import CodeType, CoroutineType, FrameType, GeneratorType, MethodType
 from typing import Any
@@ -15,6 +14,7 @@ from recorder.ambient.leaf_text import name_of
 from recorder.ambient.object_walk import take_instance
 from recorder.ambient.roots import is_users
 from sim.kernel.class_names import module_of
+from sim.kernel.memory.weak_counts import ToolReference
 from sim.kernel.simulation import Simulation
 
 ELSEWHERE = "outside the instance"
@@ -31,7 +31,7 @@ class InstanceObjects:
     def __init__(
         self,
         named: Mapping[int, tuple[str, Any]] | None = None,
-        others: Mapping[int, weakref.ref[Any]] | None = None,
+        others: Mapping[int, ToolReference] | None = None,
         suspended: Mapping[int, CodeType] | None = None,
     ) -> None:
         """others: objects that it does not hold, by id. suspended: the code of generators and coroutines, by the frame's id."""
@@ -45,7 +45,7 @@ class InstanceObjects:
         instance = take_instance(simulation)
         named = {id(one): (name_of(path), one) for path, one in instance.objects.items()}
         kinds: dict[type, bool] = {}
-        others: dict[int, weakref.ref[Any]] = {}
+        others: dict[int, ToolReference] = {}
         suspended: dict[int, CodeType] = {}
         for one in _all_objects():
             kind = type(one)
@@ -57,7 +57,7 @@ class InstanceObjects:
             if kind not in kinds:
                 kinds[kind] = _is_object(kind)
             if instance.is_complete and kinds[kind] and id(one) not in named:
-                others[id(one)] = weakref.ref(one)
+                others[id(one)] = ToolReference(one)
         return InstanceObjects(named, others, suspended)
 
     def is_elsewhere(self, value: Any) -> bool:

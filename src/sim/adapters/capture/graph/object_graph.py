@@ -41,6 +41,7 @@ from sim.adapters.capture.graph.tags import ROOT, VALUE_TAG
 from sim.adapters.capture.graph.unsavable import UnsavableError, refusal_of
 from sim.adapters.capture.graph.values.trees import TreeEncoder, marked_in, pack, unpack
 from sim.adapters.capture.graph.values.value_pool import VALUE_ENTRIES, ValuePool
+from sim.kernel.memory.weak_counts import is_referred_weakly
 from sim.kernel.schema import Blob, Field, Table
 from sim.kernel.state import State
 
@@ -182,7 +183,7 @@ class ObjectGraph:
 
     def _observe(self, objects: Sequence[Any]) -> None:
         met = {} if self._before is None else self._before.nodes.numbers
-        self.is_observed |= any(id(one) not in met and getweakrefcount(one) for one in objects)
+        self.is_observed |= any(id(one) not in met and is_referred_weakly(one) for one in objects)
 
     def _empty_columns(self) -> None:
         self.is_forgotten = False

@@ -18,11 +18,11 @@ import sys
 import types
 from collections.abc import Mapping
 from typing import Any
-from weakref import getweakrefcount
 
 import numpy as np
 
 from sim.adapters.capture.survey import Structure
+from sim.kernel.memory.weak_counts import is_referred_weakly
 
 _SAVED = frozenset(("cell", "array", "generator", "rest", "object", "same"))  # Categories whose values are made again.
 _SETS = frozenset(("EMPTY_SET", "FROZENSET"))  # Their tables, and so their order, are not what they were.
@@ -134,7 +134,7 @@ class _Pickler(pickle.Pickler):
         if kind is np.ndarray:
             if _has_memory_alone(one) and not one.dtype.hasobject:
                 return NotImplemented
-        elif _is_plain(kind) and not getweakrefcount(one):
+        elif _is_plain(kind) and not is_referred_weakly(one):
             return NotImplemented
         raise NotKeptError(f"{kind.__module__}.{kind.__qualname__}")
 
