@@ -7,11 +7,13 @@ matter: trials.py tests that.
 from __future__ import annotations
 
 import random
+from collections import deque
 from collections.abc import Iterable
 from typing import Any
 
 import attrs
 import numpy as np
+import xxhash
 
 from recorder.ambient.ambient import (
     ENVIRONMENT_PATH,
@@ -24,10 +26,11 @@ from recorder.ambient.ambient import (
 )
 from recorder.ambient.leaf_text import NOTHING, difference_of, differing_values, name_of, short_text
 from recorder.ambient.replacement.named_values import Path
-from recorder.ambient.value_kinds import is_plain, same_leaf
+from recorder.ambient.value_kinds import is_plain, kind_of, same_leaf
 from recorder.processes.seeds.process_generators import NUMBAS
 from sim.kernel.class_names import module_of
 
+_TEXT_MAX = 1000  # Of a value that is compared with those of other items of a list; of a longer one its hash is.
 WORDS_DRAWN_MAX = 10_000  # Draws of a global generator are counted up to this number.
 
 _NAMING = {
@@ -66,13 +69,69 @@ def find_candidates(live: Ambient, copy: Ambient) -> list[Candidate]:
     """The differences between two ambients, the outermost names first."""
     groups: dict[Path, list[Path]] = {}  # Differing paths, by the name that they are shown under.
     differing = dict.fromkeys(_differing(live, copy))  # In the order of the walk: that of a set varies from run to run.
+    reordered: dict[Path, list[Path]] = {one: [] for one in _reordered_lists(differing, live, copy)}
     for path in sorted(differing, key=len):
         if any(path[:depth] in differing for depth in range(1, len(path))):
             continue  # Restoring the outer one restores this as well.
+        whole = next((path[:depth] for depth in range(1, len(path)) if path[:depth] in reordered), None)
+        if whole is not None:
+            reordered[whole].append(path)
+            continue
         shown = tuple((kind, None) if kind == "item" else (kind, name) for kind, name in _place_of(path))
         groups.setdefault(shown, []).append(path)
     candidates = [_candidate(paths, live, copy) for paths in groups.values()]
-    return [*candidates, *_broken_aliases(live, copy)]
+    orders = [_order_of_items(one, paths, live) for one, paths in reordered.items() if paths]
+    return [*candidates, *orders, *_broken_aliases(live, copy)]
+
+
+def _reordered_lists(differing: Iterable[Path], live: Ambient, copy: Ambient) -> list[Path]:
+    """The lists and deques of objects that hold equal ones in both ambients, in another order; the outermost of such lists."""
+    lists: dict[Path, None] = {}
+    for path in differing:
+        for depth in range(1, len(path) - 1):
+            one = path[:depth]
+            leaf = live.leaves.get(one)
+            is_list = isinstance(live.objects.get(one), list | deque) and path[depth][0] == "item"
+            if is_list and isinstance(leaf, tuple) and same_leaf(leaf, copy.leaves.get(one)):
+                lists[one] = None
+    contents = [_contents_of_items(lists, ambient) for ambient in (live, copy)] if lists else []
+    found = [
+        one
+        for one in lists
+        if (both := [content[one] for content in contents])[0]
+        and None not in both[0]
+        and both[0] != both[1]
+        and sorted(map(repr, both[0])) == sorted(map(repr, both[1]))
+    ]
+    return [one for one in found if not any(one[:depth] in found for depth in range(1, len(one)))]
+
+
+def _contents_of_items(lists: Iterable[Path], ambient: Ambient) -> dict[Path, list[list[str] | None]]:
+    """What each item of these lists holds, as texts in which their places do not count; None if it leads back into the list."""
+    found: dict[Path, list[list[str] | None]] = {one: [[] for _ in ambient.objects[one]] for one in lists}
+    for path, leaf in [*ambient.leaves.items(), *ambient.aliases.items()]:
+        for depth in range(1, len(path)):
+            items = found.get(one := path[:depth])
+            if items is None or path[depth][0] != "item":
+                continue
+            number, is_alias = path[depth][1], path in ambient.aliases
+            texts = items[number]
+            if is_alias and leaf[:depth] == one:
+                items[number] = None
+            elif texts is not None:
+                text = repr((path[depth + 1 :], is_alias, type(leaf).__qualname__, leaf))
+                texts.append(text if len(text) <= _TEXT_MAX else xxhash.xxh3_128_hexdigest(text.encode()))
+    return {one: [texts and sorted(texts) for texts in items] for one, items in found.items()}
+
+
+def _order_of_items(whole: Path, paths: list[Path], live: Ambient) -> Candidate:
+    """A list whose items are equal in both ambients, in another order. paths: of the values that differ place by place."""
+    holder = live.objects[whole]
+    order, kind = f"order of a {kind_of(type(holder))}", _NAMING.get(whole[-1][0], whole[-1][0])
+    detail = f"the same {len(holder)} items, in another order"
+    if kind != "attribute":
+        return Candidate(name_of(whole), kind, f"{order}: {detail}", tuple(paths))
+    return Candidate(name_of(whole), order, detail, tuple(paths))
 
 
 def _differing(live: Ambient, copy: Ambient) -> Iterable[Path]:

@@ -8,20 +8,35 @@ Pointers are left out: an address says nothing in another process.
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import attrs
 
+_DECODED_BYTES_MAX = 1 << 20
 _SHOWN = 200  # Elements; a text is cut to fewer.
 _NUMBERS = frozenset("bBhHiIlLqQfd?")
 
 
 @attrs.frozen(repr=False)
 class Memory:
-    """Stands for such a value in a comparison. text: for people. content: see memory_of."""
+    """Stands for such a value in a comparison. text: for people. content: see memory_of. layout: the type of numbers of ctypes."""
 
     text: str
     content: bytes | None
+    layout: Any = attrs.field(default=None, eq=False)
+
+    @classmethod
+    def of(cls, value: Any, content: bytes | None) -> Memory:
+        """Of a value with that content."""
+        kind = type(value)
+        return cls(memory_text(value), content, type(vars(value).get("_obj")) if _has_lock(kind) else kind)
+
+    def numbers(self) -> list[tuple[str, Any]]:
+        """The plain values in it, by their paths; empty for memory without a layout, and for very much."""
+        if self.content is None or len(self.content) > _DECODED_BYTES_MAX or not is_numbers(self.layout):
+            return []
+        return list(numbers_in(self.layout.from_buffer_copy(self.content)))
 
     def __repr__(self) -> str:
         return self.text
@@ -32,7 +47,7 @@ def is_memory(kind: type) -> bool:
     is_database = kind is getattr(
         sys.modules.get("sqlite3"), "Connection", None
     )  # A derived class has methods of its own.
-    return kind is memoryview or _is_numbers(kind) or _is_of("mmap", "mmap", kind) or _has_lock(kind) or is_database
+    return kind is memoryview or is_numbers(kind) or _is_of("mmap", "mmap", kind) or _has_lock(kind) or is_database
 
 
 def memory_of(value: Any) -> bytes | None:
@@ -71,9 +86,47 @@ def memory_text(value: Any) -> str:
         return "an SQLite database" if content is None else f"an SQLite database of {len(content):,} bytes of SQL"
     try:
         numbers = _locked_numbers(value) if _has_lock(type(value)) else value
+        if is_numbers(type(numbers)):
+            return f"{type(value).__name__} {_text_of_numbers(numbers)}"
         return f"{type(value).__name__} {list(numbers[:_SHOWN])}"
     except (TypeError, ValueError, NotImplementedError):  # No sequence, a view that was released, or of two dimensions.
         return f"a {type(value).__name__}"
+
+
+def numbers_in(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """The plain values in numbers of ctypes, by names of fields and indexes: [3].kind. No method of the user's is called."""
+    c: Any = sys.modules["_ctypes"]
+    if isinstance(value, c.Array):
+        for index in range(c.Array.__len__(value)):
+            yield from numbers_in(c.Array.__getitem__(value, index), f"{path}[{index}]")
+    elif isinstance(value, c.Structure):
+        for name, field in _fields_of(type(value)):
+            yield from numbers_in(field.__get__(value), f"{path}.{name}")
+    elif isinstance(value, c._SimpleCData):  # noqa: SLF001 - the base class has no other name
+        yield path or ".value", c._SimpleCData.value.__get__(value)  # noqa: SLF001
+    else:
+        yield path, value
+
+
+def _fields_of(kind: Any) -> Iterator[tuple[str, Any]]:
+    """The fields of a structure, those of its bases first, with the descriptors that read them."""
+    for base in reversed(kind.__mro__):
+        for name, *_ in vars(base).get("_fields_", ()):
+            if type(field := vars(base).get(name)).__name__ == "CField":
+                yield name, field
+
+
+def _text_of_numbers(value: Any) -> str:
+    """Numbers of ctypes as Python would show them as a list, a number, or a record of fields."""
+    c: Any = sys.modules["_ctypes"]
+    if isinstance(value, c.Array):
+        shown = min(c.Array.__len__(value), _SHOWN)
+        return f"[{', '.join(_text_of_numbers(c.Array.__getitem__(value, index)) for index in range(shown))}]"
+    if isinstance(value, c.Structure):
+        return (
+            f"({', '.join(f'{name}={_text_of_numbers(one.__get__(value))}' for name, one in _fields_of(type(value)))})"
+        )
+    return repr(next(numbers_in(value))[1])
 
 
 def _is_of(module: str, name: str, kind: type) -> bool:
@@ -89,21 +142,22 @@ def _has_lock(kind: type) -> bool:
 def _locked_numbers(value: Any) -> Any:
     """The numbers themselves. The lock is not taken: another process may hold it for ever."""
     numbers = vars(value).get("_obj")
-    if not _is_numbers(type(numbers)):
+    if not is_numbers(type(numbers)):
         raise TypeError("pointers, or an object of another version")
     return numbers
 
 
-def _is_numbers(kind: Any) -> bool:
+def is_numbers(kind: Any) -> bool:
+    """Return True for a type of ctypes that holds numbers alone: one, a structure of them, an array of either."""
     loaded: Any = sys.modules.get("_ctypes")
     if loaded is None:
         return False
     if issubclass(kind, loaded._SimpleCData):  # noqa: SLF001 - the base class has no other name
         return getattr(kind, "_type_", "") in _NUMBERS
     if issubclass(kind, loaded.Array):
-        return _is_numbers(kind._type_)
+        return is_numbers(kind._type_)
     if issubclass(kind, loaded.Structure):
-        return all(_is_numbers(field[1]) for field in getattr(kind, "_fields_", [(0, object)]))
+        return all(is_numbers(field[1]) for field in getattr(kind, "_fields_", [(0, object)]))
     return False
 
 

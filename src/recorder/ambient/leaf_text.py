@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from recorder.ambient.c_memory import Memory
 from recorder.ambient.members import At
 from recorder.ambient.replacement.named_values import Path
 from recorder.ambient.value_kinds import same_leaf
@@ -240,8 +241,10 @@ def _contrast(ours: Any, theirs: Any) -> str:
 
 
 def _first_element(ours: Any, theirs: Any) -> str | None:
-    """The first element in which two arrays of one type and shape, or two generators of ``random``, differ."""
+    """The first element in which two arrays of one type and shape, numbers of ctypes, or two generators of ``random``, differ."""
     match ours, theirs:
+        case Memory(), Memory() if ours.layout is theirs.layout:
+            return _first_number(ours.numbers(), theirs.numbers())
         case (str(kind), tuple() as shape, bytes(one)), (str(other), tuple() as same, bytes(two)) if (kind, shape) == (
             other,
             same,
@@ -260,6 +263,18 @@ def _first_element(ours: Any, theirs: Any) -> str | None:
             differing_names = [name for name, a, b in zip(names, ours, theirs, strict=True) if not same_leaf(a, b)]
             return f"the state of the generator differs: {', '.join(differing_names)}"
     return None
+
+
+def _first_number(ours: list[tuple[str, Any]], theirs: list[tuple[str, Any]]) -> str | None:
+    """The first of the values of two structures of ctypes that differs, by its path; None if none does, as bytes between fields may."""
+    differing = [
+        (path, one, other) for (path, one), (_, other) in zip(ours, theirs, strict=True) if not same_leaf(one, other)
+    ]
+    if not differing:
+        return None
+    path, one, other = differing[0]
+    more = f"; {len(differing)} of {len(ours)} values differ" if len(ours) > 1 else ""
+    return f"{path} {short_text(one)} in the live run, {short_text(other)} for the copy{more}"
 
 
 def _both_views(ours: Any, theirs: Any) -> bool:

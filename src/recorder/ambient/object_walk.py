@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from recorder.ambient.ambient import INSTANCE, MAXLEN, OWN, Ambient, DefinedAt, names_of
-from recorder.ambient.c_memory import Memory, memory_text
+from recorder.ambient.c_memory import Memory
 from recorder.ambient.caches.cached_results import results_of
 from recorder.ambient.iterators import parts_of, position_of
 from recorder.ambient.leaf_text import name_of
@@ -235,7 +235,7 @@ class _Walk:
                     self._value((*path, ("held", index)), one)
 
     def walk_memory(self, path: Path, value: Any) -> None:
-        self.ambient.leaves[path] = Memory(memory_text(value), self._keep("memory", path, value))
+        self.ambient.leaves[path] = Memory.of(value, self._keep("memory", path, value))
 
     def walk_content(self, path: Path, value: Any) -> None:
         self.ambient.leaves[path] = self._keep(kind_of(type(value)), path, value)

@@ -308,6 +308,31 @@ def test_differing_entries_are_counted_over_all_dicts_of_a_name() -> None:
     assert candidate.detail == "['a'] ['up'] 1 in the live run, 5 for the copy, and 4 more like it"
 
 
+class Queued(leaky_worlds.One):
+    """Keeps objects in a list, and what comes next in a deque."""
+
+    def __init__(self, *numbers: int) -> None:
+        super().__init__()
+        self.waiting = [Slotted(number) for number in numbers]
+        self.next = collections.deque([[0], [1]])
+
+
+@pytest.mark.parametrize("numbers", [(3, 1, 2), (3, 2, 2), (1, 2), (1, 2, 3)])
+def test_a_list_of_equal_objects_in_another_order_is_told_as_that(numbers: tuple[int, ...]) -> None:
+    """And not as other attributes; other objects are. A copy gets the order of the live run."""
+    copy = Queued(1, 2, 3)
+    first, second = ambient_of(Queued(*numbers)), ambient_of(copy)
+    candidates = find_candidates(first, second)
+    orders = [(one.name, one.kind, one.detail) for one in candidates if one.kind.startswith("order")]
+    expected = [("Queued.waiting", "order of a list", "the same 3 items, in another order")]
+    assert orders == (expected if numbers == (3, 1, 2) else [])
+    assert bool(candidates) == (numbers != (1, 2, 3))
+    for candidate in candidates:
+        for path in candidate.paths:
+            Transplant(first, second, copy.state).give(path)
+    assert [one.value for one in copy.waiting] == [[number] for number in numbers]
+
+
 def counted(function: Callable[..., Any]) -> Any:
     """A decorator without functools.wraps."""
 

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import ctypes
 import random
 from typing import Any
 
 import numpy as np
 import pytest
 
+from recorder.ambient.c_memory import Memory, memory_text
 from recorder.ambient.leaf_text import difference_of
 
 PAIR = np.array([(1, 0.0), (2, 0.0)], [("a", "i4"), ("b", "f8")])
 OTHER = np.array([(1, 0.0), (2, 3.0)], [("a", "i4"), ("b", "f8")])
+
+
+class Cell(ctypes.Structure):
+    _fields_ = (("kind", ctypes.c_uint8), ("at", ctypes.c_int16))
+
+
+CELLS = (Cell * 3)()
 
 
 def leaf(array: np.ndarray[Any, Any]) -> tuple[Any, ...]:
@@ -26,6 +35,11 @@ def leaf(array: np.ndarray[Any, Any]) -> tuple[Any, ...]:
             leaf(np.array([[0.0, 1.0], [2.0, 3.0]])),
             leaf(np.array([[0.0, 1.0], [2.5, 4.0]])),
             "[1, 0] 2.0 in the live run, 2.5 for the copy; 2 of 4 elements differ",
+        ),
+        (
+            Memory.of(CELLS, bytes(CELLS)),
+            Memory.of(CELLS, bytes((Cell * 3)((0,), (2, 7), (0, 7)))),
+            "[1].kind 0 in the live run, 2 for the copy; 3 of 6 values differ",
         ),
         (leaf(np.array(1)), leaf(np.array(2)), "1 in the live run, 2 for the copy"),
         (leaf(PAIR), leaf(OTHER), "[1] differs; 1 of 2 elements differ"),
@@ -57,3 +71,17 @@ def test_generators_of_random_differ_by_a_part_of_their_state() -> None:
     generator.gauss(0, 1)
     _, text = difference_of(before, generator.getstate())
     assert text == "the state of the generator differs: second number of a pair from gauss()"
+
+
+def test_the_text_of_a_structure_has_no_address() -> None:
+    """Two of equal values are equal; a field that a property hides is read past it."""
+
+    class Hidden(Cell):
+        @property
+        def kind(self) -> int:
+            raise AssertionError
+
+    one, other = ((Hidden * 2).from_buffer_copy(bytes((Cell * 2)((3, 4)))) for _ in range(2))
+    assert Memory.of(one, bytes(one)) == Memory.of(other, bytes(other))
+    assert memory_text(one) == "Hidden_Array_2 [(kind=3, at=4), (kind=0, at=0)]"
+    assert memory_text(ctypes.c_int(5)) == "c_int 5"

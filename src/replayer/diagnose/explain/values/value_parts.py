@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import itertools
 import random
+import re
 from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from replayer.diagnose.explain.held.generator_variables import UNDER_WAY, variables_of
+from recorder.ambient.c_memory import is_numbers, numbers_in
 from replayer.diagnose.explain.held.instance_objects import InstanceObjects
 from replayer.diagnose.explain.texts.value_texts import text_of
 from replayer.diagnose.explain.value_hash import (
@@ -35,6 +37,10 @@ _SIZED = " of "  # In the title of a container.
 _NOTHING_HELD = InstanceObjects()
 _KEYS_SHOWN = 8
 _ATTRIBUTES_SHOWN = 2
+_ITEMS_SHOWN = 2  # Of a list of objects, in another order; and the attributes of each.
+_ITEM_ATTRIBUTES = 3
+_ITEM = re.compile(r"\[\d+\]")
+_ATTRIBUTE = re.compile(r"\.\w+")
 
 
 def has_parts(value: Any) -> bool:
@@ -43,6 +49,8 @@ def has_parts(value: Any) -> bool:
         return True
     if isinstance(value, np.ndarray | np.generic | State | Snapshot | str | bytes | int | float | complex):
         return False
+    if is_numbers(type(value)):
+        return True
     if type(value) is random.Random:  # Its text shows its whole state.
         return False
     return value is not None and is_data(value) and not is_cache(value) and bool(attributes_of(value))
@@ -63,6 +71,8 @@ def parts_of(value: Any, held: InstanceObjects = _NOTHING_HELD) -> Parts:
         if isinstance(part, UNDER_WAY):
             parts |= _leaves(path, part, held)
             waiting.extend((f"{path}: {name}", one) for name, one in variables_of(part, is_whole_text).items())
+        if is_numbers(type(part)):
+            parts |= _numbers(path, part)
         elif not has_parts(part):
             parts |= _leaves(path, part, held)
         elif id(part) in seen:
@@ -116,7 +126,67 @@ def differing_parts(first: Parts, second: Parts) -> list[tuple[str, str, str]]:
             differing.append((path, texts[0] or "absent", texts[1] or "absent"))
             if not all(text is not None and _SIZED in text for text in texts):
                 replaced.append(path)
+    if is_complete:
+        differing = _as_orders(differing, first, second)
     return differing or [order for order in orders if order[1] and order[2]]
+
+
+def _as_orders(differing: list[tuple[str, str, str]], first: Parts, second: Parts) -> list[tuple[str, str, str]]:
+    """The same, with one order in the place of the differing parts of a list that holds equal objects in another order."""
+    found: list[tuple[str, str, str]] = []
+    lists: dict[str, tuple[str, str] | None] = {}
+    for path, one, other in differing:
+        outer = [path[: match.start()] for match in _ITEM.finditer(path)]
+        for whole in outer:
+            if whole not in lists:
+                lists[whole] = _orders_of(whole, first, second)
+        ordered = next((whole for whole in outer if lists[whole] is not None), None)
+        if ordered is None:
+            found.append((path, one, other))
+        elif (order := lists[ordered]) is not None and (told := (f"{ORDER}{ordered}", *order)) not in found:
+            found.append(told)
+    return found
+
+
+def _orders_of(whole: str, first: Parts, second: Parts) -> tuple[str, str] | None:
+    """The objects in a list, in both orders, from the first that differs on; None for one that holds others, or plain values."""
+    title = first.get(whole, "")
+    if title != second.get(whole) or not title.startswith(("a list of ", "a deque of ")):
+        return None
+    one, other = (_items_in(whole, parts) for parts in (first, second))
+    if sorted(map(repr, one)) != sorted(map(repr, other)):
+        return None
+    start = next((number for number, pair in enumerate(zip(one, other, strict=True)) if pair[0] != pair[1]), None)
+    names = _telling_names(one)
+    if start is None or not names:
+        return None
+    texts = [
+        ", ".join(_item_text(item, names) for item in items[start : start + _ITEMS_SHOWN]) for items in (one, other)
+    ]
+    before, after = "… " if start else "", ", …" if len(one) > start + _ITEMS_SHOWN else ""
+    return f"{before}{texts[0]}{after}", f"{before}{texts[1]}{after}"
+
+
+def _items_in(whole: str, parts: Parts) -> list[dict[str, str]]:
+    """The parts of each item of a list, with paths that begin at the item."""
+    items: dict[str, dict[str, str]] = {}
+    for path, text in parts.items():
+        if (match := _ITEM.match(path, len(whole))) is not None and path.startswith(whole):
+            items.setdefault(match[0], {})[path[match.end() :]] = text
+    return list(items.values())
+
+
+def _telling_names(items: list[dict[str, str]]) -> list[str]:
+    """The first attributes that differ among the objects in a list; none for one that holds anything else."""
+    names = [path for path in dict.fromkeys(path for item in items for path in item) if _ATTRIBUTE.fullmatch(path)]
+    telling = [name for name in names if len({item.get(name) for item in items}) > 1]
+    return telling[:_ITEM_ATTRIBUTES] if all(set(item) & set(names) for item in items) else []
+
+
+def _item_text(item: dict[str, str], names: list[str]) -> str:
+    """An object in a list with some of its attributes, such as Event(time=3, who=5)."""
+    shown = ", ".join(f"{name[1:]}={item[name]}" for name in names if name in item)
+    return f"{item.get('', '').removeprefix('a ')}({shown})"
 
 
 def is_inside(path: str, outer: str) -> bool:
@@ -175,6 +245,12 @@ def _leaves(path: str, value: Any, held: InstanceObjects) -> Parts:
         title = {path: f"{'×'.join(map(str, array.shape))} {array.dtype}"}
         return title | {f"{path}{list(index)}": text_of(array[index].item()) for index in np.ndindex(array.shape)}
     return {path: f"{text_of(array)} with hash {Digester().digest(array):016x}"}
+
+
+def _numbers(path: str, value: Any) -> Parts:
+    """The values of numbers of ctypes. They are read at once: an item of an array is a new object whenever it is asked for."""
+    inside = itertools.islice(numbers_in(value), PARTS_MAX)
+    return {path: f"a {type(value).__name__}"} | {f"{path}{inner}": text_of(one) for inner, one in inside}
 
 
 def _title(value: Any) -> str:

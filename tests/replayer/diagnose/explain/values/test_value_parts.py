@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import ctypes
 import enum
 import random
 from collections import deque
@@ -26,6 +27,14 @@ from replayer.diagnose.explain.values.value_parts import (
 class Unit:
     def __init__(self, hp: Any) -> None:
         self.hp = hp
+
+
+class Cell(ctypes.Structure):
+    _fields_ = (("kind", ctypes.c_uint8), ("at", ctypes.c_int16 * 2))
+
+    def __init__(self, kind: int = 0, first: int = 0) -> None:
+        super().__init__(kind)
+        self.at[0] = first
 
 
 class Slotted:
@@ -90,6 +99,15 @@ def differing(first: Any, second: Any) -> list[tuple[str, str, str]]:
         (Slotted(deque([1])), Slotted(deque([2])), [(".left[0]", "1", "2")]),
         ((np.zeros(2),), (np.array([0.0, -0.0]),), [("[0][1]", "0.0", "-0.0")]),
         ([True], [1], [("[0]", "True", "1")]),
+        (
+            [Unit(1), Unit(2), Unit(3)],
+            [Unit(1), Unit(3), Unit(2)],
+            [("order of ", "… Unit(hp=2), Unit(hp=3)", "… Unit(hp=3), Unit(hp=2)")],
+        ),
+        ([[4], [5]], [[5], [4]], [("[0][0]", "4", "5"), ("[1][0]", "5", "4")]),
+        ([Unit(1), Unit(2)], [Unit(2), Unit(2)], [("[0].hp", "1", "2")]),
+        ([1, 2], [2, 1], [("[0]", "1", "2"), ("[1]", "2", "1")]),
+        ((Cell * 3)(), (Cell * 3)((), (4, 2)), [("[1].kind", "0", "4"), ("[1].at[0]", "0", "2")]),
         ([], [], []),
     ],
 )
