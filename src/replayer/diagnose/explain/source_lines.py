@@ -100,6 +100,17 @@ class SourceFile:
         except (SyntaxError, ValueError):
             return ast.Module([], [])
 
+    def first_parameter(self, line: int) -> str:
+        """The name of the first parameter of the innermost function around a line, such as self; empty without one."""
+        around = [one for one in self._functions if one.lineno <= line <= (one.end_lineno or one.lineno)]
+        inner = max(around, key=lambda one: one.lineno, default=None)
+        parameters = [*inner.args.posonlyargs, *inner.args.args] if inner is not None else []
+        return parameters[0].arg if parameters else ""
+
+    @cached_property
+    def _functions(self) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+        return [one for one in ast.walk(self.tree) if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)]
+
     @cached_property
     def _statements(self) -> dict[int, Statement]:
         by_line: dict[int, Statement] = {}

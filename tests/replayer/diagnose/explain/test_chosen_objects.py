@@ -101,6 +101,33 @@ class Trough:
     def step(self, inputs):
         if self.fill(Food(2)) is None:
             self.spared += 1
+
+
+def resting():
+    calls = 0
+
+    def serve(stall):
+        nonlocal calls
+        calls += 1
+        if calls % 5 == 0:  # REST
+            return
+        stall.take(2)
+
+    return serve
+
+
+serve = resting()
+
+
+class Stall:
+    def __init__(self):
+        self.coins = 0
+
+    def take(self, coins):
+        self.coins += coins
+
+    def step(self, inputs):
+        serve(self)
 """
 
 
@@ -145,3 +172,11 @@ def test_a_method_that_one_of_the_two_does_not_call_is_no_difference(capsys: pyt
     assert explained["cause"]["line"] == _line("SPARED")
     changed = [one["changed"] for one in explained["cause"]["way"]]
     assert changed == ["calls", "after its branch, self.left"]  # And not Food.amount.
+
+
+def test_an_attribute_is_named_by_the_parameter_of_the_function(capsys: pytest.CaptureFixture[str]) -> None:
+    """A function outside of the class has no self."""
+    _record("Stall", 9, interval=3)
+    cause = _explained(capsys, "Stall")["cause"]
+    assert cause["line"] == _line("REST")
+    assert [one["changed"] for one in cause["way"]][-1] == "after its branch, stall.coins"

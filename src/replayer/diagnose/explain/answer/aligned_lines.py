@@ -190,7 +190,9 @@ class AlignedLines:
         words = frozenset[str]().union(*(one.reads | one.chains for one in self._statements(item)))
         record = self._record(item)
         if name[:1] != "f" or self._is_of_frame(name, record):
-            return shown_name(name, record, words)
+            is_lambda = record.function.endswith("<lambda>")  # Of several in a line, it is not known which one ran.
+            first = "" if is_lambda else self._alignment.source(record.path).first_parameter(record.line)
+            return shown_name(name, record, words, first, self._alignment.first.owners)
         rest, function = name.partition(":")[2], self._function_of(name)
         if rest == "return":
             return f"the result of {function}"
