@@ -193,6 +193,8 @@ def _candidate(paths: list[Path], live: Ambient, copy: Ambient) -> Candidate:
     further = sum(differing_values(*pair) for pair in pairs) - 1
     more = f", and {further} more like it" if further else ""
     is_by_address = _has_addresses(ours, live) or _has_addresses(theirs, copy)
+    if is_by_address and len(paths) == 1 and (by_object := _values_by_object(path, live, copy)) is not None:
+        detail, more = by_object, ""
     more += "; its keys are addresses of objects" if is_by_address else ""
     detail = (f"{where} " if where else "") + detail + _of_class(path, copy, theirs) + more
     return Candidate(name_of(_common(paths)), kind, detail, tuple(paths), is_by_address)
@@ -213,6 +215,33 @@ def _has_addresses(leaf: Any, ambient: Ambient) -> bool:
         case ("dict", (int() as first, *_) as keys, *_) if all(type(key) is int for key in keys):
             addresses = {id(one) for one in ambient.objects.values()}
             return first in addresses and all(key in addresses for key in keys)
+    return False
+
+
+def _values_by_object(path: Path, live: Ambient, copy: Ambient) -> str | None:
+    """The difference of a dict whose keys are addresses, by the names of the objects; None if it is in no key of these."""
+    tables: list[dict[str, Any]] = []
+    for ambient in (live, copy):
+        leaf = ambient.leaves.get(path, NOTHING)
+        names = {id(one): name_of(place) for place, one in ambient.objects.items()} if _is_table(leaf) else {}
+        tables.append(
+            {names[key]: value for key, value in zip(*leaf[1:], strict=True) if key in names} if names else {}
+        )
+    both = [(name, tables[0].get(name, NOTHING), tables[1].get(name, NOTHING)) for name in {**tables[0], **tables[1]}]
+    differing = [one for one in both if any(value is NOTHING for value in one) or not same_leaf(*one[1:])]
+    if not differing:
+        is_whole = both and all(len(ambient.leaves[path][1]) == len(both) for ambient in (live, copy))
+        return "the same values for the same objects, which have other addresses" if is_whole else None
+    name, ours, theirs = differing[0]
+    more = f", and {len(differing) - 1} more like it" if len(differing) > 1 else ""
+    return f"[id({name})] {difference_of(ours, theirs)[1]}{more}"
+
+
+def _is_table(leaf: Any) -> bool:
+    """Return True for a dict of plain values whose keys are numbers."""
+    match leaf:
+        case ("dict", (int(), *_) as keys, tuple()):
+            return all(type(key) is int for key in keys)
     return False
 
 

@@ -340,6 +340,8 @@ def shown_key(key: Any) -> Any:
     """A key that can be compared, or the name of a class or of an object's class."""
     if kind_of(type(key)) == "atom":
         return key
+    if (parts := plain_key(key)) is not None:
+        return parts
     return (key if issubclass(type(key), type) else type(key)).__qualname__
 
 

@@ -333,6 +333,29 @@ def test_a_list_of_equal_objects_in_another_order_is_told_as_that(numbers: tuple
     assert [one.value for one in copy.waiting] == [[number] for number in numbers]
 
 
+class Routed(leaky_worlds.One):
+    """Keeps ways by their goals, and what it knows of its objects by their addresses."""
+
+    def __init__(self, *goals: tuple[int, ...]) -> None:
+        super().__init__()
+        self.units = [Slotted(1), Slotted(2)]
+        self.ways = {goal: [goal] for goal in goals}
+        self.hunger = {id(one): 70 for one in self.units} if goals else {id(self.ways): 70, 5: 6}
+
+
+def test_keys_are_told_and_neither_their_types_nor_addresses() -> None:
+    """Tuples of numbers; and numbers that are the addresses of objects, by the paths of these."""
+    first, second = ambient_of(Routed((1, 2), (3, 4))), ambient_of(Routed())
+    details = {one.name: one.detail for one in find_candidates(first, second)}
+    assert details["Routed.ways"] == "[(1, 2), (3, 4)] in the live run, 0 entries for the copy"
+    by_address = "[id(Routed.units[0])] 70 in the live run, absent for the copy, and 2 more like it"
+    assert details["Routed.hunger"] == f"{by_address}; its keys are addresses of objects"
+    details = {one.name: one.detail for one in find_candidates(first, ambient_of(Routed((1, 2), (5, 4))))}
+    assert details["Routed.ways"] == "key (3, 4) in the live run only, key (5, 4) for the copy only"
+    same = "the same values for the same objects, which have other addresses"
+    assert details["Routed.hunger"] == f"{same}; its keys are addresses of objects"
+
+
 def counted(function: Callable[..., Any]) -> Any:
     """A decorator without functools.wraps."""
 

@@ -72,6 +72,11 @@ class InstanceObjects:
             return name
         return ELSEWHERE if self.is_elsewhere(value) else ""
 
+    def address_text(self, key: Any) -> str:
+        """Of a number that is the address of an object in the instance: id(Farm.fields[0]); empty for anything else."""
+        name, one = self.named.get(key, ("", None)) if type(key) is int else ("", None)
+        return f"id({name})" if name and _is_object(type(one)) else ""
+
     def place_with_article(self, value: Any) -> str:
         """The same for people: "Farm.fields[0]", "a Field outside the instance"."""
         place = self.place_of(value)

@@ -83,7 +83,7 @@ def parts_of(value: Any, held: InstanceObjects = _NOTHING_HELD) -> Parts:
             parts[path] = _title(part)
             if isinstance(part, dict) and len(part) > 1:
                 parts[f"{ORDER}{path}"] = _order(part)
-            waiting.extend(inner_parts(path, part))
+            waiting.extend(inner_parts(path, part, held))
     return parts
 
 
@@ -199,8 +199,8 @@ def named_part(name: str, path: str) -> str:
     return f"{ORDER}{name}{path.removeprefix(ORDER)}" if path.startswith(ORDER) else f"{name}{path}"
 
 
-def inner_parts(path: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """The parts of a container or an object, with their paths."""
+def inner_parts(path: str, value: Any, held: InstanceObjects = _NOTHING_HELD) -> Iterator[tuple[str, Any]]:
+    """The parts of a container or an object, with their paths. held: its objects name keys that are their addresses."""
     match value:
         case enum.Enum():
             yield from ((f"{path}.{name}", part) for name, part in shown_attributes(attributes_of(value)).items())
@@ -209,7 +209,7 @@ def inner_parts(path: str, value: Any) -> Iterator[tuple[str, Any]]:
         case set() | frozenset():
             yield from ((f"{path}{{{text}}}", _PRESENT) for text in sorted(map(text_of, value)))
         case Mapping() if isinstance(value, dict):
-            yield from ((f"{path}[{text_of(key)}]", part) for key, part in value.items())
+            yield from ((f"{path}[{held.address_text(key) or text_of(key)}]", part) for key, part in value.items())
         case _:
             yield from ((f"{path}.{name}", part) for name, part in attributes_of(value).items())
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from replayer.diagnose.explain.held.instance_objects import InstanceObjects
 from replayer.diagnose.explain.texts.value_texts import text_of
 from replayer.diagnose.explain.value_hash import Digester
 from replayer.diagnose.explain.values.value_parts import (
@@ -115,6 +116,14 @@ def test_parts_that_differ_are_named(first: Any, second: Any, expected: list[tup
     """In both directions; what one of the two lacks is absent there, without its own parts."""
     assert differing(first, second)[: len(expected)] == expected
     assert {path for path, _, _ in differing(second, first)} >= {path for path, _, _ in expected}
+
+
+def test_a_key_that_is_the_address_of_an_object_is_named_by_it() -> None:
+    """Of one that the instance holds; another number stays a number."""
+    unit, other = Unit(1), Unit(2)
+    held = InstanceObjects({id(one): (name, one) for name, one in (("Game.units[0]", unit), ("Game.wind", 2.5))})
+    assert parts_of({id(unit): 3}, held)["[id(Game.units[0])]"] == "3"
+    assert parts_of({id(other): 3}, held)[f"[{id(other)}]"] == "3"
 
 
 def test_random_changes_are_named_and_nothing_else() -> None:
