@@ -14,7 +14,7 @@ import attrs
 
 from replayer.diagnose.explain.align import ARGUMENT, DIVERGED, HERE, HIDDEN, Alignment, ValueOrigin
 from replayer.diagnose.explain.answer.not_passed import is_not_passed
-from replayer.diagnose.explain.answer.saved_changes import changed_before_save
+from replayer.diagnose.explain.answer.saved_changes import changed_before_save, changed_in_place
 from replayer.diagnose.explain.answer.search_ends import (
     draws_from,
     first_difference,
@@ -80,11 +80,20 @@ class _BackwardSearch(ChosenObjects):
             if walked is not None:
                 self._path = [(self._place(walked), "its turns")]
                 return self._cause(walked, "", ValueOrigin(HERE, walked), [])
-            cause = self._first_use(outside)
+            cause = self._with_changes(self._first_use(outside), outside)
             chosen = self._chosen(item) if cause.kind in ("unseen", "line") else None
             if chosen is None or chosen[1].item in seen:
                 return without_claim(cause) if self._is_guessed and cause.kind in _CLAIMS else cause
             name, origin = chosen
+
+    def _with_changes(self, cause: Cause, outside: list[str]) -> Cause:
+        """With the lines before that change elements of what differed before the step: they read it, too."""
+        known = {place for place, _ in cause.way}
+        changes = (
+            changed_in_place(self._alignment, outside, cause.place) if cause.kind in ("outside", "version") else []
+        )
+        way = [(self._place(item), self._shown(name, item)) for item, name in changes]
+        return attrs.evolve(cause, way=[*(one for one in way if one[0] not in known), *cause.way])
 
     def _first_alone(self) -> Cause | None:
         """The first line of the step, if only one of the two ran it, and both were traced to their ends."""

@@ -361,6 +361,31 @@ def test_a_difference_in_what_the_step_returns_alone_is_followed_back(tmp_path: 
     assert (cause.kind, cause.place.line) == ("edited", line)
 
 
+WARMS = """
+def step(self, inputs):
+    for start in (0, 2):
+        self.heat[start:start + 2] += 9
+    self.calls += 1
+    warm = self.heat // 16
+    self.state["count"][()] += int(warm.sum())
+"""
+
+
+def test_a_line_that_changes_elements_of_what_differed_before_is_on_the_path(tmp_path: Path) -> None:
+    """It reads them and writes them, once in each turn; the line that first makes another value of them is the cause."""
+    traces = []
+    for folder, kind in (("first", np.uint8), ("second", np.int64)):
+        simulation = load(tmp_path, folder, WARMS)
+        simulation.heat, simulation.calls = np.full(4, 250, kind), 0
+        plain = in_a_copy(lambda simulation=simulation: trace_step(simulation, None).to_plain())  # type: ignore[misc]
+        traces.append(StepTrace.from_plain(plain["trace"]))
+    cause = find_cause(Alignment(*traces))
+    assert cause is not None
+    way = [(place.text, text) for place, text in cause.way]
+    assert way[0] == ("self.heat[start:start + 2] += 9", "self.heat")
+    assert way[1][0] == cause.place.text == "warm = self.heat // 16"
+
+
 @pytest.mark.parametrize("name", ["BONUS", "self.bonus"])
 def test_what_is_not_data_is_not_called_absent(tmp_path: Path, name: str) -> None:
     """A global or an attribute is a module in one of two processes, and None in the other one: both have it."""
