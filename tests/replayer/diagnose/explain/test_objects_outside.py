@@ -197,6 +197,8 @@ def test_what_a_generator_continues_with_counts() -> None:
     assert digest([random.Random(1)], 1) != digest([random.Random(2)], 1)
     homes = _Home(1), _Home(2)
     assert len({digest([home], 1) for home in homes}) == 1
+
+
 @pytest.mark.parametrize(("name", "is_same"), [("Shelter", True), ("Noticed", False)])
 def test_a_tracing_that_changes_no_value_gets_no_note(*, name: str, is_same: bool) -> None:
     """An object from outside that the step takes, which the tracer knew; and weak references of a step that notices it."""

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from replayer.diagnose.explain.held.generator_variables import UNDER_WAY, variables_of
 from recorder.ambient.c_memory import is_numbers, numbers_in
+from replayer.diagnose.explain.held.generator_variables import UNDER_WAY, variables_of
 from replayer.diagnose.explain.held.instance_objects import InstanceObjects
 from replayer.diagnose.explain.texts.value_texts import text_of
 from replayer.diagnose.explain.value_hash import (
