@@ -71,7 +71,7 @@ def parts_of(value: Any, held: InstanceObjects = _NOTHING_HELD) -> Parts:
         if isinstance(part, UNDER_WAY):
             parts |= _leaves(path, part, held)
             waiting.extend((f"{path}: {name}", one) for name, one in variables_of(part, is_whole_text).items())
-        if is_numbers(type(part)):
+        elif is_numbers(type(part)):
             parts |= _numbers(path, part)
         elif not has_parts(part):
             parts |= _leaves(path, part, held)
