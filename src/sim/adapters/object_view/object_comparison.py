@@ -251,12 +251,11 @@ class _Comparison:
         keys = [[repr(value) for value in side] for side in (one, two)]
         if keys[0] == keys[1] or sorted(keys[0]) != sorted(keys[1]):
             return None
-        if len(set(keys[0])) != len(one) and not all(isinstance(value, str) for value in one):
-            return None  # Of the cells of a map, for example, the values at their places tell more.
-        places: dict[str, list[int]] = {}
-        for place in reversed(range(len(two))):
-            places.setdefault(keys[1][place], []).append(place)
-        return [places[key].pop() for key in keys[0]]
+        if len(set(keys[0])) != len(one):
+            # Of few values that occur often, such as the cells of a map, others may have come that happen to be the same ones.
+            return None
+        places = {key: place for place, key in enumerate(keys[1])}
+        return [places[key] for key in keys[0]]
 
     def _permutation_of_objects(self, one: list[Ref], two: list[Ref]) -> list[int] | None:
         places = self._pairs.places_of(one, two)

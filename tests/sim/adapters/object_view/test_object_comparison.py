@@ -36,6 +36,7 @@ class Game:
         self.leader = self.units[2]
         self.bag = {"a": 1, "b": 2, "c": 3}
         self.queue, self.words, self.cells = [5, 6, 7, 8], ["x", "y", "y"], [0, 1, 0, 0]
+        self.names = ["x", "y", "z"]
         self.recent, self.tags, self.alive = deque("abc"), {1, 2, 3}, {self.units[1], self.units[4]}
         self.owner = {self.units[5]: "us"}
         self.grid, self.grids = np.zeros((3, 4)), [np.zeros(3), np.zeros(3)]
@@ -92,7 +93,8 @@ CHANGES: list[tuple[Callable[[Game], object], list[str]]] = [
     (lambda g: first_to_the_end(g.bag), ["order of bag: A a, b, c; B b, c, a"]),
     (lambda g: g.bag.__setitem__("d", g.bag.pop("a")), ["bag['a']: A 1, B absent", "bag['d']: A absent, B 1"]),
     (lambda g: g.queue.reverse(), ["order of queue: A 5, 6, 7, 8; B 8, 7, 6, 5"]),
-    (lambda g: g.words.reverse(), ["order of words: A 'x', 'y', 'y'; B 'y', 'y', 'x'"]),
+    (lambda g: g.words.reverse(), ["words[0]: A 'x', B 'y'", "words[2]: A 'y', B 'x'"]),
+    (lambda g: g.names.reverse(), ["order of names: A 'x', 'y', 'z'; B 'z', 'y', 'x'"]),
     (lambda g: swap(g.cells, 1, 2), ["cells[1]: A 1, B 0", "cells[2]: A 0, B 1"]),
     (lambda g: setattr(g, "place", (8, 7)), ["place[0]: A 7, B 8", "place[1]: A 8, B 7"]),
     (lambda g: g.spot.reverse(), ["spot[0]: A 7, B 8", "spot[1]: A 8, B 7"]),
