@@ -282,9 +282,11 @@ def _cause_lines(
         text += f"; {refuted}" if NOT_KNOWN in text else f"; {NOT_KNOWN}: {refuted}"
     lines = [
         f"{'cause' if is_known else 'first difference'}: {text}",
-        *place_lines(cause.place, "A" if cause.other_place is not None else None),
+        *place_lines(cause.place, "A" if cause.other_place is not None else cause.only_in or None),
     ]
+    lines += place_lines(cause.reordered[0], "A") if cause.reordered is not None else []
     lines += place_lines(cause.other_place, "B") if cause.other_place is not None else []
+    lines += place_lines(cause.reordered[1], "B") if cause.reordered is not None else []
     lines += undone_lines(cause) if cause.loaded_at is None else []
     if cause.read_at is not None:
         lines += [f"  {read_text(cause)}", *place_lines(cause.read_at)]

@@ -99,6 +99,8 @@ def cause_facts(cause: Cause) -> dict[str, Any]:
         "may_call": [name for name in cause.calls if name in cause.may_call],
         **_place_facts(cause.place),
         "other": _place_facts(cause.other_place) if cause.other_place is not None else None,
+        "reordered": list(map(_place_facts, cause.reordered)) if cause.reordered is not None else None,
+        "only_in": cause.only_in or None,
         "read_at": _place_facts(cause.read_at) if cause.read_at is not None else None,
         "loaded_at": _place_facts(cause.loaded_at) if cause.loaded_at is not None else None,
         "undone": _undone_facts(cause.undone) if cause.undone is not None else None,

@@ -100,17 +100,24 @@ def _version_text(cause: Cause) -> str:
         and cause.other_place.function != cause.place.function
     ):
         return "only one version of the code has a function of its own for this class, and the other one inherits it"
+    if cause.reordered is not None:
+        return "the two versions of the code have these lines in another order"
     if cause.other_place is not None:
         # Of a statement of several lines, the first one may be the same: only that is shown.
         is_same_line = what == "line" and cause.place.text == cause.other_place.text
         return f"the two versions of the code differ in this {'statement' if is_same_line else what}"
-    return f"only one version of the code has this {what}{' at this place' if what == 'line' else ''}"
+    return f"{_only_one(cause)} this {what}{' at this place' if what == 'line' else ''}"
+
+
+def _only_one(cause: Cause) -> str:
+    """The beginning of a sentence on what one version alone has; after replay bisect, both have it under one path."""
+    return f"only one version of the code{f', {cause.only_in},' if cause.only_in else ''} has"
 
 
 def _file_text(cause: Cause) -> str:
     """Of a file that is no Python code, of two versions of the code, or of its line."""
     both = cause.other_place is not None
-    begin = "the two versions of the code differ in this" if both else "only one version of the code has this"
+    begin = "the two versions of the code differ in this" if both else f"{_only_one(cause)} this"
     if cause.place.line and cause.is_shown:
         return f"{begin} line of a file that is not Python"
     if cause.place.line:

@@ -120,6 +120,8 @@ class Cause:
         place: of the line; of a "load", of the line of load() if that is known, else of the line that reads it; of an "edited"
             value, of the line that gives it.
         other_place: of the line in the other version; None if it has none, or the same.
+        only_in: of what one version alone has: "A" or "B"; empty if that is not known.
+        reordered: of an "edited" line that has changed places with another one: that one, in both versions; None of any other.
         operation: for example np.exp; None if none is known.
         calls: the functions that the line calls, as written. may_call: of these, those that it need not have called.
         value: the first value that differs; None if it was not kept.
@@ -162,6 +164,8 @@ class Cause:
     is_shown: bool = False
     memory: str = ""
     asked: str = ""
+    only_in: str = ""
+    reordered: tuple[SourceLocation, SourceLocation] | None = None
 
     @property
     def called(self) -> list[str]:

@@ -32,6 +32,7 @@ from replayer.diagnose.explain.answer.walked_sets import walked_before
 from replayer.diagnose.explain.cause import OPEN, Cause, DifferingValue, SourceLocation, is_save
 from replayer.diagnose.explain.choice.chosen_objects import ChosenObjects
 from replayer.diagnose.explain.step_trace import RESUME, RETURN, Operation
+from replayer.diagnose.explain.versions.changed_part import only_version_with
 from replayer.diagnose.explain.versions.edited_definitions import edited_definition
 
 _OWN = "self"  # The attributes of the object whose method runs are read before each of its lines.
@@ -42,7 +43,10 @@ PATH_LINES_MAX = 50  # A longer path back is shown up to there.
 def find_cause(alignment: Alignment) -> Cause | None:
     """The cause of the difference at the end of a step; None if no line of the user's code is known to take part."""
     start = first_difference(alignment)
-    return None if start is None else _BackwardSearch(alignment).find(*start)
+    cause = None if start is None else _BackwardSearch(alignment).find(*start)
+    if cause is None or cause.kind != "edited" or cause.other_place is not None:
+        return cause
+    return attrs.evolve(cause, only_in=only_version_with(cause.place.path, alignment.first, alignment.second))
 
 
 class _BackwardSearch(ChosenObjects):

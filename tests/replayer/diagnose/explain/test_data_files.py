@@ -93,8 +93,8 @@ DATA = {"data/tolls.json": TOLLS.encode(), "data/tide.bin": b"\0\1\2\xff", "name
             b"today",
             "is_fair()",
             [
-                "cause: only one version of the code has this file, which is not Python",
-                "  fair.txt",
+                "cause: only one version of the code, B, has this file, which is not Python",
+                "  fair.txt (B)",
                 "  tested: without fair.txt alone, B gives the state of A",
             ],
         ),

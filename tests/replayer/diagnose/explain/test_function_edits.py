@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import sys
 import time
@@ -14,9 +15,12 @@ import pytest
 import recorder
 import replayer.commands.main
 from replayer.diagnose.explain.cause import Cause, SourceLocation
+from replayer.diagnose.explain.line_pairs.line_map import LineMap
+from replayer.diagnose.explain.line_pairs.source_functions import functions_of
 from replayer.diagnose.explain.source_lines import SourceFile
 from replayer.diagnose.explain.versions.changed_part import ChangedPart
 from replayer.diagnose.explain.versions.edits import needed_edits as module
+from replayer.diagnose.explain.versions.edits.mixed_function import FunctionEdits
 from replayer.diagnose.explain.versions.edits.needed_edits import NeededEdits, NotRunError, needed_edits
 
 from oracle.command_lines import run
@@ -111,7 +115,10 @@ def test_the_fewest_edits_are_found(tmp_path: Path, edits: list[tuple[str, str]]
 
 
 def test_a_function_with_one_edit_is_not_searched(tmp_path: Path) -> None:
-    assert needed(tmp_path, OLD.replace("car > 4", "car > 6")) is None
+    found = needed(tmp_path, OLD.replace("car > 4", "car > 6"), runs_max=0)
+    assert found is not None
+    assert (found.tested, [one.lines for one in found.edits]) == (None, [(7, 7)])
+    assert found.cause_of_place([]) is None
 
 
 def test_what_could_not_be_found_out_is_not_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,19 +153,21 @@ class Park:
 """
 
 
-def explained(capsys: pytest.CaptureFixture[str], name: str, old: str, new: str) -> str:
+def explained(
+    capsys: pytest.CaptureFixture[str], name: str, old: str, new: str, tick: int = 1, kind: str = "Park"
+) -> str:
     """Record four steps of the old code as a plain object, and explain the difference to the new one."""
     Path("old").mkdir()
     for path in (Path("old", f"{name}.py"), Path(f"{name}.py")):
         path.write_text(old)
-    park = recorder.record(importlib.import_module(name).Park(), "run.tape", step="step", trial_ms=0)
+    park = recorder.record(getattr(importlib.import_module(name), kind)(), "run.tape", step="step", trial_ms=0)
     for _ in range(4):
         park.step(None)
     park.close()
     del sys.modules[name]
     Path(f"{name}.py").write_text(f"{new}# A line more.\n")
     importlib.invalidate_caches()
-    assert run(replayer.commands.main.main, f"explain run.tape --sim {name}:Park --code old --tick 1") == 1
+    assert run(replayer.commands.main.main, f"explain run.tape --sim {name}:{kind} --code old --tick {tick}") == 1
     return capsys.readouterr().out
 
 
@@ -176,3 +185,96 @@ def test_the_first_edit_is_not_named_where_a_later_one_makes_the_difference(
     assert "  tested: with Park.step of A alone, B gives the state of A\n" in printed
     assert "  tested: of the 3 edits in it, that at edited_park.py:8 (A) alone is enough\n" in printed
     assert "0.5 * self.day" not in printed
+
+
+@pytest.mark.parametrize("letter", ["A", "B"])
+def test_a_line_of_one_version_alone_is_told_with_the_version(
+    letter: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """After replay bisect, both versions have the line under one path."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    texts = [PARK.format("0.5", more, "self.day += 1") for more in ("", "self.heat -= 0.25")]
+    printed = explained(capsys, f"one_sided_{letter}", *(texts[::-1] if letter == "A" else texts))
+    assert f"cause: only one version of the code, {letter}, has this line at this place\n" in printed
+    assert f"one_sided_{letter}.py:8 in Park.step ({letter})\n      self.heat -= 0.25\n" in printed
+
+
+def test_lines_in_another_order_are_told_as_such(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each of the two lines has its like in the other version: none of them is an edited one."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    old = PARK.format("0.5", "self.heat *= 3", "self.heat -= 1")
+    printed = explained(capsys, "reordered_park", old, PARK.format("0.5", "self.heat -= 1", "self.heat *= 3"))
+    assert "cause: the two versions of the code have these lines in another order\n" in printed
+    first, second = "self.heat *= 3", "self.heat -= 1"
+    for folder, letter, texts in (("old/", "A", (first, second)), ("", "B", (second, first))):
+        assert "".join(
+            f"  {folder}reordered_park.py:{line} in Park.step ({letter})\n      {text}\n"
+            for line, text in zip((8, 9), texts, strict=True)
+        ) in printed  # fmt: skip
+    assert "  tested: with Park.step of A alone, B gives the state of A\n" in printed
+    assert "edits in it" not in printed
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "lines", "two"),
+    [
+        ("abc", "cba", ((3, 3),), ("ac", "ca")),
+        ("abcd", "bcda", ((3, 3),), ("ab", "ba")),
+        ("abcde", "xbdce", ((3, 3), (5, 5)), None),
+        ("abab", "abba", ((5, 5),), ("ab", "ba")),
+        ("abc", "abcd", ((2, 6),), None),
+        ("abc", "bcd", ((3, 2), (2, 5)), None),
+    ],
+    ids=["three", "far", "with another edit", "twice", "a new one", "one gone, one new"],
+)
+def test_statements_in_another_order_are_one_edit(
+    tmp_path: Path, old: str, new: str, lines: tuple[tuple[int, int], ...], two: tuple[str, str] | None
+) -> None:
+    files = []
+    for side, text in enumerate((old, new)):
+        (tmp_path / f"{side}.py").write_text("\ndef run():\n" + "".join(f" {one}()\n" for one in text))
+        files.append(SourceFile(str(tmp_path / f"{side}.py")))
+    found = FunctionEdits("run", *files, LineMap(*files))
+    assert tuple(edit.lines for edit in found.edits) == lines
+    if two is not None:
+        assert ["".join(ast.unparse(node)[0] for node in side) for side in found.edits[0].reordered] == list(two)
+    assert not any(edit.reordered for edit in found.edits[0 if two is None else 1 :] if edit.lines != (5, 5))
+    wanted = [ast.unparse(functions_of(file.tree)["run"]) for file in files]
+    assert [
+        ast.unparse(functions_of(ast.parse(found.text(chosen)))["run"]) for chosen in ({*range(9)}, set[int]())
+    ] == wanted
+
+
+FERRY = """
+class Ferry:
+    def __init__(self):
+        self.room, self.cars, self.left = 9, [2, 4, 9, 3, 9], []
+
+    def fits(self, length):
+        {}
+
+    def step(self, inputs):
+        car = self.cars.pop(0)
+        if not self.fits(car):
+            self.left.append(car)
+"""
+
+
+def test_the_first_result_that_differs_is_told_with_what_returned_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Lines that do not correspond: a removed one says less than what the two versions return."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    old = FERRY.format("if length < 9:\n            return True\n        return self.room == length")
+    new = FERRY.format("room = self.room - length\n        return not room < 0 and length <= 3")
+    printed = explained(capsys, "ferry_fits", old, new, tick=2, kind="Ferry")
+    assert "  old/ferry_fits.py:8 in Ferry.fits (A)\n      return True\n" in printed
+    assert "  ferry_fits.py:8 in Ferry.fits (B)\n      return not room < 0 and length <= 3\n" in printed
+    result = "the result of Ferry.fits(length=4), the first call that gives another result for the same arguments"
+    assert f"  {result}: 1 of 1 element differs\n      A True  B False\n" in printed
+    assert "  tested: with Ferry.fits of A alone, B gives the state of A\n" in printed

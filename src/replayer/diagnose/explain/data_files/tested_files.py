@@ -23,6 +23,7 @@ from replayer.diagnose.explain.data_files.differing_files import (
 from replayer.diagnose.explain.outside.deciding_variables import RUNS
 from replayer.diagnose.explain.values.given_values import GivenFunctions
 from replayer.diagnose.explain.variants import Variant, VariantOutcome
+from replayer.diagnose.explain.versions.changed_part import VERSIONS
 from replayer.diagnose.explain.versions.tested_functions import Run
 from replayer.diagnose.explain.versions.tested_statement import files_of, gives_first, is_open_between_versions
 
@@ -98,7 +99,7 @@ def _cause(files: Files, hunks: Sequence[Hunk], hunk: Hunk | None, found: Cause 
     """The cause, and what B got of A. found: the line that was found before."""
     there = [path for path in files if Path(path).exists()]
     shown = hunk if hunk is not None else hunks[0] if hunks else None
-    places = []
+    places, only_in = [], ""
     for side, path in enumerate(files):
         if path not in there:
             continue
@@ -107,6 +108,7 @@ def _cause(files: Files, hunks: Sequence[Hunk], hunk: Hunk | None, found: Cause 
             continue  # Only the other version has lines at this place.
         text = (lines_of(path) or [])[begin].strip()[:_TEXT_MAX] if begin >= 0 else ""
         places.append(SourceLocation(path, begin + 1, "", text))
+        only_in = VERSIONS[side]
     name = shown_path(there[-1])
     if hunk is not None and len(hunks) > 1:
         name += f":{places[-1].line}"
@@ -115,5 +117,6 @@ def _cause(files: Files, hunks: Sequence[Hunk], hunk: Hunk | None, found: Cause 
         read = found.read_at or found.place
     outside, way = (found.outside if read else [], found.way) if found is not None else ([], [])
     place, other = places if len(places) > 1 else (places[0], None)
-    is_alone = hunk is not None
-    return Cause("file", place, other, None, (), None, outside, way, read_at=read, is_shown=is_alone), name
+    only_in = "" if other is not None else only_in
+    cause = Cause("file", place, other, None, (), None, outside, way, read_at=read, only_in=only_in)
+    return attrs.evolve(cause, is_shown=hunk is not None), name

@@ -6,6 +6,9 @@ import attrs
 
 from replayer.diagnose.explain.cause import DifferingValue, SourceLocation
 from replayer.diagnose.explain.source_lines import SourceFile
+from replayer.diagnose.explain.step_trace import StepTrace
+
+VERSIONS = "AB"
 
 
 @attrs.frozen
@@ -53,3 +56,13 @@ class ChangedPart:
         is_alone = source.text(line).startswith("@") or is_entry or is_long
         text = source.text(line) if is_alone else source.statement_text(line)
         return SourceLocation(self.files[side], line, "" if self.is_value else self.name, text)
+
+
+def only_version_with(path: str, first: StepTrace, second: StepTrace) -> str:
+    """The version that has a file, A or B; empty if both have it, or neither."""
+    having = [
+        letter
+        for letter, trace in zip(VERSIONS, (first, second), strict=True)
+        if path in trace.modules.values() or any(record.path == path for record in trace.records)
+    ]
+    return having[0] if len(having) == 1 else ""

@@ -29,9 +29,10 @@ from replayer.diagnose.explain.step_trace import StepTrace
 from replayer.diagnose.explain.trace_step import NOT_REPEATABLE, STACK_DEPTH, TracedStep
 from replayer.diagnose.explain.values.given_values import GivenFunctions
 from replayer.diagnose.explain.variants import Variant, VariantOutcome
-from replayer.diagnose.explain.versions.changed_part import ChangedPart
+from replayer.diagnose.explain.versions.changed_part import VERSIONS, ChangedPart
 from replayer.diagnose.explain.versions.edited_values import edited_values
 from replayer.diagnose.explain.versions.edits.fewest import fewest
+from replayer.diagnose.explain.versions.edits.first_result import with_first_result
 from replayer.diagnose.explain.versions.edits.needed_edits import NeededEdits, NotRunError, needed_edits
 from replayer.diagnose.explain.versions.in_its_place import in_its_place
 from replayer.diagnose.explain.versions.lost_first import with_lost_first
@@ -81,7 +82,10 @@ def _with_functions(explained: Explanation, run: Run) -> Explanation:
         return attrs.evolve(explained, cause=read, functions=attrs.evolve(functions, has_effect=True))
     if not found.needed:
         return attrs.evolve(explained, functions=functions, cause=_without_effect(found, cause))
-    return attrs.evolve(explained, functions=functions, cause=_named(found.needed, cause, steps, edits))
+    named = _named(found.needed, cause, steps, edits)
+    if edits is not None and not named.outside and named.read_at is None:
+        named = with_first_result(named, found.needed[0], [step.trace for step in steps], edits)
+    return attrs.evolve(explained, functions=functions, cause=named)
 
 
 def _without_effect(found: _Found, cause: Cause | None) -> Cause | None:
@@ -107,6 +111,9 @@ def _named(
     is_in_one = cause is not None and _is_in(cause, needed)
     outside = cause.outside if cause is not None and is_in_one else []
     # Of an edited line that reads what differed before, such as a default, which of the two does it was not tested.
+    placed = edits.cause_of_place(cause.way if cause is not None else []) if edits is not None else None
+    if placed is not None and (placed.reordered is not None or cause is None or not is_in_one):
+        return placed
     if (
         cause is not None
         and is_in_one
@@ -115,14 +122,15 @@ def _named(
         and (edits is None or edits.has(cause))
     ):
         return cause
-    return _at(told, "function", outside)
+    return placed or _at(told, "function", outside)
 
 
 def _at(part: ChangedPart, kind: str, outside: list[DifferingValue]) -> Cause:
     second, first = part.place(1), part.place(0)
     place, other = (first, second) if first is not None else (second, None)
     assert place is not None
-    return Cause(kind, place, other, None, (), None, outside, [])
+    only_in = "" if other is not None else VERSIONS[first is None]
+    return Cause(kind, place, other, None, (), None, outside, [], only_in=only_in)
 
 
 def _value_at(steps: Sequence[TracedStep], places: tuple[SourceLocation, SourceLocation | None]) -> ChangedPart | None:

@@ -15,6 +15,7 @@ from replayer.diagnose.explain.source_lines import SourceFile
 from replayer.diagnose.explain.trace_step import NOT_REPEATABLE, STACK_DEPTH
 from replayer.diagnose.explain.values.given_values import GivenFunctions
 from replayer.diagnose.explain.variants import Variant, VariantOutcome
+from replayer.diagnose.explain.versions.changed_part import VERSIONS
 from replayer.diagnose.explain.versions.mixed_source import (
     EditedStatement,
     edited_statements,
@@ -135,15 +136,17 @@ def _statement_of(cause: Cause | None, files: Mapping[str, tuple[str, str]]) -> 
 
 def _cause_at(statement: EditedStatement, files: Mapping[str, tuple[str, str]], found: Cause | None) -> Cause:
     """The cause at a statement. found: the line that was found before: whether it reads what the statement changes is not known."""
-    places = []
+    places, only_in = [], ""
     for side, path in enumerate(files[statement.module]):
         line = statement.line(side)
         if line is not None:
             text = SourceFile(path).text(line) if statement.is_head else SourceFile(path).statement_text(line)
             places.append(SourceLocation(path, line, "", text))
+            only_in = VERSIONS[side]
     place, other = places if len(places) > 1 else (places[0], None)
     way = found.way if found is not None else []
-    return Cause("edited", place, other, None, (), None, [], way, is_shown=True)
+    only_in = "" if other is not None else only_in
+    return Cause("edited", place, other, None, (), None, [], way, is_shown=True, only_in=only_in)
 
 
 @attrs.frozen(eq=False, slots=False)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import copy
-import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
@@ -13,6 +12,7 @@ import attrs
 from replayer.diagnose.explain.line_pairs.line_map import LineMap
 from replayer.diagnose.explain.line_pairs.source_functions import FunctionNode, functions_of
 from replayer.diagnose.explain.source_lines import SourceFile
+from replayer.diagnose.explain.versions.edits.statement_order import ORDER, first_two, joined_orders
 
 _INNER = ("body", "orelse", "finalbody")
 _HOLDERS = (ast.For, ast.AsyncFor, ast.While, ast.If, ast.With, ast.AsyncWith, ast.Try)
@@ -25,12 +25,14 @@ class Edit:
     Attributes:
         lines: the first in each version; of a version without any, the head of the function.
         last_lines: the last in each.
+        reordered: of statements that both versions have, in another order: two of them, as each version has them; else empty.
     """
 
     own: Sequence[ast.stmt]
     other: Sequence[ast.stmt]
     lines: tuple[int, int]
     last_lines: tuple[int, int]
+    reordered: Sequence[Sequence[ast.stmt]] = ()
 
     def is_at(self, side: int, line: int) -> bool:
         """Return True for a line of it in one of the versions."""
@@ -81,12 +83,16 @@ class FunctionEdits:
         return ast.unparse(ast.fix_missing_locations(tree))
 
     def _compared(self, own: Sequence[ast.stmt], other: Sequence[ast.stmt]) -> Iterator[_Part]:
-        matcher = difflib.SequenceMatcher(None, list(map(ast.dump, own)), list(map(ast.dump, other)), autojunk=False)
-        for tag, begin, end, other_begin, other_end in matcher.get_opcodes():
+        for tag, begin, end, other_begin, other_end in joined_orders(
+            list(map(ast.dump, own)), list(map(ast.dump, other))
+        ):
+            parts = own[begin:end], other[other_begin:other_end]
             if tag == "equal":
-                yield from other[other_begin:other_end]
+                yield from parts[1]
+            elif tag == ORDER:
+                yield from self._edit(*parts, reordered=first_two(*parts))
             else:
-                yield from self._replaced(own[begin:end], other[other_begin:other_end])
+                yield from self._replaced(*parts)
 
     def _replaced(self, own: Sequence[ast.stmt], other: Sequence[ast.stmt]) -> Iterator[_Part]:
         """The parts of two stretches that have no statement in common: pairs of statements, and what stands between them."""
@@ -117,12 +123,14 @@ class FunctionEdits:
         }
         yield _Nested(own, other, head, inner)
 
-    def _edit(self, own: Sequence[ast.stmt], other: Sequence[ast.stmt]) -> Iterator[_Part]:
+    def _edit(
+        self, own: Sequence[ast.stmt], other: Sequence[ast.stmt], reordered: Sequence[Sequence[ast.stmt]] = ()
+    ) -> Iterator[_Part]:
         if not own and not other:
             return
         starts = [body[0].lineno if body else head for body, head in zip((own, other), self._heads, strict=True)]
         ends = [(body[-1].end_lineno or body[-1].lineno) if body else 0 for body in (own, other)]
-        made = Edit(own, other, (starts[0], starts[1]), (ends[0], ends[1]))
+        made = Edit(own, other, (starts[0], starts[1]), (ends[0], ends[1]), reordered)
         self.edits.append(made)
         yield made
 

@@ -9,16 +9,17 @@ from pathlib import Path
 
 import attrs
 
-from replayer.diagnose.explain.cause import Cause
+from replayer.diagnose.explain.cause import Cause, SourceLocation
 from replayer.diagnose.explain.line_pairs.line_map import LineMap
 from replayer.diagnose.explain.source_lines import SourceFile
 from replayer.diagnose.explain.values.given_values import TestedEdits
-from replayer.diagnose.explain.versions.changed_part import ChangedPart
+from replayer.diagnose.explain.versions.changed_part import VERSIONS, ChangedPart
 from replayer.diagnose.explain.versions.edits.fewest import fewest
 from replayer.diagnose.explain.versions.edits.mixed_function import Edit, FunctionEdits
 
 EDITS_MAX = 12
 
+Way = list[tuple[SourceLocation, str]]
 AreRight = Callable[
     [Sequence[ChangedPart]], list[bool]
 ]  # Of parts, each put into B alone: whether B gives the state of A.
@@ -34,27 +35,57 @@ class NeededEdits:
 
     Attributes:
         part: the function, with the lines of the first edit that is needed; as it was if that is not known.
+        tested: what is told of that; None of a function with one edit.
         edits: the edits that are needed; empty if that is not known.
     """
 
     part: ChangedPart
-    tested: TestedEdits
+    tested: TestedEdits | None
     edits: Sequence[Edit] = ()
 
     def has(self, cause: Cause) -> bool:
         """Return True for a line of an edit that is needed, and for any line if that is not known."""
         places = [cause.place, *([cause.other_place] if cause.other_place is not None else [])]
-        return not self.edits or any(
-            edit.is_at(side, one.line)
-            for edit in self.edits
-            for one in places
-            for side in (0, 1)
-            if one.path == self.part.files[side]
+        return (
+            self.tested is None
+            or not self.edits
+            or any(
+                edit.is_at(side, one.line)
+                for edit in self.edits
+                for one in places
+                for side in (0, 1)
+                if one.path == self.part.files[side]
+            )
         )
+
+    def cause_of_place(self, way: Way) -> Cause | None:
+        """The cause at the first of these edits, if statements have changed places there, or one version has none; None otherwise.
+
+        way: into the state.
+        """
+        if not self.edits:
+            return None
+        edit = self.edits[0]
+        if edit.reordered:
+            first, second = (
+                tuple(self._place(side, node.lineno) for node in nodes) for side, nodes in enumerate(edit.reordered)
+            )
+            return Cause(
+                "edited", first[0], second[0], None, (), None, [], way, is_shown=True, reordered=(first[1], second[1])
+            )
+        having = [side for side, nodes in enumerate((edit.own, edit.other)) if nodes]
+        if len(having) > 1:
+            return None
+        place = self._place(having[0], edit.lines[having[0]])
+        return Cause("edited", place, None, None, (), None, [], way, is_shown=True, only_in=VERSIONS[having[0]])
+
+    def _place(self, side: int, line: int) -> SourceLocation:
+        text = SourceFile(self.part.files[side]).statement_text(line)
+        return SourceLocation(self.part.files[side], line, self.part.name, text)
 
 
 def needed_edits(part: ChangedPart, are_right: AreRight, runs: int, end_s: float) -> NeededEdits | None:
-    """The fewest edits of a function with which B gives the state of A; None for a function with one edit, or of one version alone.
+    """The fewest edits of a function with which B gives the state of A; None for a function without any, or of one version alone.
 
     are_right: may raise NotRunError. runs: how many times the result must be the same. end_s: no further edits are left out after that.
     """
@@ -63,8 +94,8 @@ def needed_edits(part: ChangedPart, are_right: AreRight, runs: int, end_s: float
     first, second = map(SourceFile, part.files)
     edits = FunctionEdits(part.name, first, second, LineMap(first, second))
     count = len(edits.edits)
-    if count < 2:
-        return None
+    if count < 2:  # With the function it was tested.
+        return NeededEdits(part, None, edits.edits) if edits.edits else None
     found: list[int] = []
     if count <= EDITS_MAX:
         with tempfile.TemporaryDirectory() as folder, contextlib.suppress(NotRunError):
