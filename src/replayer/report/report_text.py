@@ -190,7 +190,11 @@ def _print_next(
     is_explained = any(tested.suspicious for tested in tests)
     if any(asks_for_earlier_code(one, is_explained=is_explained) for one in tests):
         # Without the earlier code, nothing can be known of what the change does.
+        from replayer.diagnose.bisect.suggested import bisect_command  # noqa: PLC0415 - see where_lines
+
         commands[-1] += " --code FOLDER  # FOLDER: the code as it was recorded, such as a git worktree of that commit"
+        bisect = bisect_command(path, sim)
+        commands = [*([bisect] if bisect is not None else []), *commands]
     if checked is not None and any(finding.hints_at_hidden_state for finding in findings):
         from replayer.diagnose.hidden_state.sync_test import TICKS  # noqa: PLC0415 - see where_lines
 

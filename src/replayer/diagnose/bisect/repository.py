@@ -148,6 +148,11 @@ class Repository:
         shown = self._run("diff", "--name-only", "--no-renames", "--no-ext-diff", "-z", first.id, second.id)
         return [name for name in shown.split("\0") if name]
 
+    def has_earlier_commits(self, file: Path) -> bool:
+        """Return True if a file is in the repository, and the commit that is checked out has a parent."""
+        is_kept = bool(self._run("ls-files", "-z", "--", str(file)))
+        return is_kept and len(self._run("rev-list", "--max-count=2", "HEAD").split()) > 1
+
     def has_uncommitted_changes(self) -> bool:
         """Return True if tracked files differ from the commit that is checked out."""
         return bool(self._run("status", "--porcelain", "--untracked-files=no").strip())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import random
@@ -21,6 +22,7 @@ from recorder import Recorder
 from replayer.commands.bisect_process import _path_hint
 from replayer.diagnose.bisect.repository import Commit, Repository
 from replayer.diagnose.bisect.search import TriedCommit, search
+from replayer.diagnose.bisect.suggested import bisect_command
 
 from oracle.command_lines import assert_one_line, run
 
@@ -419,3 +421,26 @@ def random_history(folder: Path, skipped_share: float) -> tuple[History, str]:
             history.merge(branch, f"{'bad' if is_bad['main'] else 'good'} merge")
     history.commit("bad last")
     return history, wrong
+
+
+def test_verify_suggests_the_search_in_a_repository_with_earlier_commits(
+    history: History, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Not with one commit, nor of code that is not in the repository of the present folder."""
+    history.commit("Birds", src__birds_of_paths_py="def flock(): ...\n", flock_of_paths_py="")
+    monkeypatch.syspath_prepend(history.folder / "src")
+    monkeypatch.syspath_prepend(history.folder)
+    for name in ("birds_of_paths", "flock_of_paths"):
+        importlib.import_module(name)
+    assert bisect_command("a.tape", "birds_of_paths:flock") is None
+    history.commit("More birds", notes="2")
+    for sim, path in (("birds_of_paths:flock", " --path src"), ("flock_of_paths:flock", "")):
+        command = bisect_command("a.tape", sim)
+        assert command is not None
+        assert command.startswith(f"replay bisect a.tape --good COMMIT --bad HEAD --sim {sim}{path}  # ")
+    assert [bisect_command("a.tape", sim) for sim in (None, "json:loads", "unknown_birds:flock")] == [None] * 3
+    (history.folder / "new_of_paths.py").write_text("")
+    importlib.import_module("new_of_paths")
+    assert bisect_command("a.tape", "new_of_paths:flock") is None
+    monkeypatch.chdir(tmp_path)
+    assert bisect_command("a.tape", "birds_of_paths:flock") is None
