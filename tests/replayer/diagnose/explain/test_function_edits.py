@@ -219,6 +219,50 @@ def test_lines_in_another_order_are_told_as_such(
     assert "edits in it" not in printed
 
 
+STREET = """
+class Lamp:
+    def __init__(self, level):
+        self.level = level
+
+    def is_on(self):
+        return self.level > 0
+
+class Street:
+    def __init__(self):
+        self.lamps = [Lamp(0), Lamp(3)]
+
+    def brighten(self):
+        for lamp in self.lamps:
+            if lamp.is_on():
+                lamp.level = min(lamp.level + 2, 4)
+
+    def dim(self):
+        for lamp in self.lamps:
+            if lamp.is_on():
+                lamp.level -= 1
+
+    def step(self, inputs):
+        self.{}()
+        self.{}()
+"""
+
+
+def test_of_lines_in_another_order_the_last_writers_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Both versions run the same lines: which of them wrote the value last is what differs."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    old, new = STREET.format("brighten", "dim"), STREET.format("dim", "brighten")
+    printed = explained(capsys, "reordered_street", old, new, kind="Street")
+    path = printed.partition("  path into the state:\n")[2].splitlines()
+    assert [" ".join(line.split()) for line in path[:3]] == [
+        "old/reordered_street.py:25 self.brighten()",
+        "old/reordered_street.py:22 lamps[1].level in A lamp.level -= 1",
+        "reordered_street.py:17 lamps[1].level in B lamp.level = min(lamp.level + 2, 4)",
+    ]
+
+
 @pytest.mark.parametrize(
     ("old", "new", "lines", "two"),
     [

@@ -33,6 +33,7 @@ from replayer.diagnose.explain.versions.changed_part import VERSIONS, ChangedPar
 from replayer.diagnose.explain.versions.edited_values import edited_values
 from replayer.diagnose.explain.versions.edits.fewest import fewest
 from replayer.diagnose.explain.versions.edits.first_result import with_first_result
+from replayer.diagnose.explain.versions.edits.last_writers import last_writers
 from replayer.diagnose.explain.versions.edits.needed_edits import NeededEdits, NotRunError, needed_edits
 from replayer.diagnose.explain.versions.in_its_place import in_its_place
 from replayer.diagnose.explain.versions.lost_first import with_lost_first
@@ -83,8 +84,11 @@ def _with_functions(explained: Explanation, run: Run) -> Explanation:
     if not found.needed:
         return attrs.evolve(explained, functions=functions, cause=_without_effect(found, cause))
     named = _named(found.needed, cause, steps, edits)
+    traces = [step.trace for step in steps]
     if edits is not None and not named.outside and named.read_at is None:
-        named = with_first_result(named, found.needed[0], [step.trace for step in steps], edits)
+        named = with_first_result(named, found.needed[0], traces, edits)
+    if named.reordered is not None and len(named.way) < 2:
+        named = attrs.evolve(named, way=last_writers(named.place, traces))
     return attrs.evolve(explained, functions=functions, cause=named)
 
 
