@@ -257,9 +257,9 @@ def test_of_lines_in_another_order_the_last_writers_are_told(
     printed = explained(capsys, "reordered_street", old, new, kind="Street")
     path = printed.partition("  path into the state:\n")[2].splitlines()
     assert [" ".join(line.split()) for line in path[:3]] == [
-        "old/reordered_street.py:25 self.brighten()",
-        "old/reordered_street.py:22 lamps[1].level in A lamp.level -= 1",
-        "reordered_street.py:17 lamps[1].level in B lamp.level = min(lamp.level + 2, 4)",
+        "old/reordered_street.py:24 self.brighten()",
+        "old/reordered_street.py:21 lamps[1].level in A lamp.level -= 1",
+        "reordered_street.py:16 lamps[1].level in B lamp.level = min(lamp.level + 2, 4)",
     ]
 
 
