@@ -17,20 +17,23 @@ import operator
 import types
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
 OWN_NAMES = ("tape", "subject", "close")
 
 
-def takes_no_arguments(function: Callable[..., Any]) -> bool:
-    """True unless its signature, if it has one, asks for arguments."""
+def can_take(function: Callable[..., Any], *arguments: Any) -> bool:
+    """Whether a function can be called with these arguments; without a signature, whether there are none."""
     try:
-        inspect.signature(function).bind()
+        signature = inspect.signature(function)
+    except Exception:  # noqa: BLE001 - of a builtin, or what the code of a user raises for __signature__
+        return not arguments
+    try:
+        signature.bind(*arguments)
     except TypeError:
         return False
-    except ValueError:  # Of a builtin that does not tell.
-        return True
     return True
 
 
@@ -57,22 +60,24 @@ class RecordedProxy:
     def close(self, outcome: Any = None) -> None:
         """Close the tape, then the object, if it has a method ``close``.
 
-        One that must be given arguments does something else, such as closing an order: it is not called. With an outcome, the
-        call may have been meant for it: TypeError, and the recording goes on.
+        One that must be given arguments does something else, such as closing an order: it is not called. With an outcome that
+        such a method could take, the call may have been meant for it: TypeError, and the recording goes on.
         """
         if outcome is not None:
-            self._recording_refuses_as_outcome()
+            self._recording_refuses_as_outcome(outcome)
         try:
             self.tape.close(outcome)
         finally:
             close = self._recording_own_close()
-            if callable(close) and takes_no_arguments(close):
+            if callable(close) and can_take(close):
                 close()
 
-    def _recording_refuses_as_outcome(self) -> None:
-        """Raise TypeError if the class of the object has a method ``close`` that must be given arguments."""
-        close = inspect.getattr_static(self.__subject, "close", None)
-        if isinstance(close, types.FunctionType) and not takes_no_arguments(types.MethodType(close, self.__subject)):
+    def _recording_refuses_as_outcome(self, outcome: Any) -> None:
+        """Raise TypeError if the object's own ``close`` needs arguments, or could take this one, which is no dict."""
+        close = None
+        with suppress(Exception):  # It is asked for once more when the tape is closed, and raises then.
+            close = self._recording_own_close()
+        if callable(close) and (not can_take(close) or (not isinstance(outcome, dict) and can_take(close, outcome))):
             raise TypeError(
                 "close is a name of the recording itself: for the object's own method, which takes arguments, use "
                 ".subject.close; to end the recording with an outcome, .tape.close(outcome)"

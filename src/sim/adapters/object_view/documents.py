@@ -6,7 +6,7 @@ A text is read only as a whole, by a parser that runs no code. What cannot be re
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -16,8 +16,10 @@ import numpy as np
 
 from sim.adapters.object_view.shown_values import Composite, Ref, ShownPart, Word, items
 
-# To read and compare a text takes seconds and some hundred megabytes for each 10 MB: larger ones are compared as bytes.
-SIZE_MAX = 4 << 20
+SIZE_MAX = 4 << 20  # Bytes.
+# To read and compare two texts takes about 20 microseconds a value, and a second is what a report may take: longer ones are
+# compared as bytes.
+VALUES_MAX = 50_000
 _UNREADABLE = (ValueError, TypeError, RecursionError, OverflowError, msgpack.UnpackException)
 _ENDS = {"{": "}", "[": "]", '"': '"'}  # Of a text in JSON, by its first character.
 
@@ -61,19 +63,18 @@ class DocumentTree:
 
 
 def read_documents(one: Any, two: Any) -> tuple[Composite, Composite] | None:
-    """The values of two texts that differ; None unless both are documents in one standard form.
+    """The values of two texts that differ; None unless both are documents in one standard form, written as often.
 
     A text is a str, bytes, or a row of bytes of which the end may be unused, which is then zero.
     """
     contents = _content(one), _content(two)
     if contents[0] == contents[1]:
         return None
-    readers: tuple[Callable[[Any], Composite | None], ...] = (_from_json, _from_msgpack)
-    for read in readers:
+    for read in (_from_json, _from_msgpack):
         first = None if contents[0] is None else read(contents[0])
         second = None if contents[1] is None or first is None else read(contents[1])
-        if first is not None and second is not None:
-            return first, second
+        if first is not None and second is not None and first[1] == second[1]:
+            return first[0], second[0]
     return None
 
 
@@ -99,18 +100,19 @@ def _content(value: Any) -> str | bytes | None:
 # --- JSON
 
 
-def _from_json(content: str | bytes) -> Composite | None:
-    """An object or an array, or the one in a text that was written as JSON once more."""
+def _from_json(content: str | bytes) -> tuple[Composite, int] | None:
+    """An object or an array, or the one in a text that was written as JSON once more; and how often it was written."""
     try:
         text = content.decode() if isinstance(content, bytes) else content
+        times = 0
         while True:
-            text = text.strip(" \t\r\n")
-            if len(text) < 2 or text[-1] != _ENDS.get(text[0]):
+            text, times = text.strip(" \t\r\n"), times + 1
+            if len(text) < 2 or text[-1] != _ENDS.get(text[0]) or text.count(",") > VALUES_MAX:
                 return None
             read = json.loads(text, object_pairs_hook=_members, parse_int=_integer, parse_float=_number)
             if not isinstance(read, str):
                 shown = _shown(read)
-                return shown if isinstance(shown, Composite) else None
+                return (shown, times) if isinstance(shown, Composite) else None
             text = read
     except _UNREADABLE:
         return None
@@ -118,7 +120,7 @@ def _from_json(content: str | bytes) -> Composite | None:
 
 def _integer(digits: str) -> Any:
     try:
-        return int(digits)
+        return int(digits) if digits != "-0" else Word(digits)  # Other readers keep its sign.
     except ValueError:  # More digits than Python converts.
         return Word(digits)
 
@@ -156,15 +158,15 @@ def _shown(value: Any) -> Any:
 # --- msgpack
 
 
-def _from_msgpack(content: str | bytes) -> Composite | None:
+def _from_msgpack(content: str | bytes) -> tuple[Composite, int] | None:
     """Only what names its values, and encodes to the same bytes again: most short rows of bytes are some msgpack."""
     if not isinstance(content, bytes):
         return None
     try:
-        value = msgpack.unpackb(content, strict_map_key=False)
+        value = msgpack.unpackb(content, strict_map_key=False, max_array_len=VALUES_MAX, max_map_len=VALUES_MAX)
         if not (_has_names(value) or (isinstance(value, list) and value and all(map(_has_names, value)))):
             return None
-        return _shown(value) if msgpack.packb(value) == content else None
+        return (_shown(value), 1) if msgpack.packb(value) == content else None
     except _UNREADABLE:
         return None
 

@@ -153,7 +153,8 @@ class _Comparison:
 
     def _compare_values(self, pair: _Pair, one: Any, two: Any) -> Iterator[ObjectDifference]:
         one, two = opened(one), opened(two)
-        of_texts = document_differences(pair.paths[0], one, two, self._elements) if type(one) is type(two) else None
+        may_be_text = type(one) is type(two) and type(one) in (str, bytes, np.ndarray)
+        of_texts = document_differences(pair.paths[0], one, two, self._elements) if may_be_text else None
         if of_texts is not None:
             yield from of_texts
             return

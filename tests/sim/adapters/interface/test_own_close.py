@@ -65,6 +65,32 @@ class Auction(Game):
         self.sold.append(lot)
 
 
+class Orders(Game):
+    """It may close one order, or all of them."""
+
+    def close(self, *orders: int) -> None:
+        self.closed = orders
+
+
+class Bidding(Game):
+    """As Auction, by a method without self."""
+
+    @staticmethod
+    def close(lot: int) -> None:
+        raise AssertionError(lot)
+
+
+class Unsigned(Game):
+    """Its ``close`` cannot tell what it takes."""
+
+    closed = 0
+
+    def close(self) -> None:
+        type(self).closed += 1
+
+    close.__signature__ = "not known"  # type: ignore[attr-defined]
+
+
 def record_and_close(game: Game, path: Path) -> None:
     recorded = recorder.record(game, path, quiet=True, trial_ms=0)
     for _ in range(3):
@@ -117,3 +143,21 @@ def test_an_outcome_is_given_to_a_game_whose_close_takes_none(tmp_path: Path) ->
     game.close({"reason": "won"})
     with Tape(tmp_path / "run.tape") as tape:
         assert tape.outcome == {"reason": "won"}
+
+
+@pytest.mark.parametrize("kind", [Orders, Bidding])
+def test_an_outcome_that_the_games_close_could_take_is_refused(kind: type[Game], tmp_path: Path) -> None:
+    """The recording goes on; a dict can only be meant for the tape where the game's close takes none."""
+    game = recorder.record(kind(), tmp_path / "run.tape", quiet=True, trial_ms=0)
+    with pytest.raises(TypeError, match=r"\.subject\.close"):
+        game.close(7)
+    for _ in range(3):
+        game.step(None)
+    game.close()
+    assert is_sealed(tmp_path / "run.tape")
+
+
+def test_a_close_whose_signature_is_not_known_is_called(tmp_path: Path) -> None:
+    before = Unsigned.closed
+    record_and_close(Unsigned(), tmp_path / "run.tape")
+    assert Unsigned.closed == before + 1

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from sim.adapters import adapt
-from sim.adapters.object_view.documents import SIZE_MAX
+from sim.adapters.object_view.documents import SIZE_MAX, VALUES_MAX, read_documents
 from sim.adapters.object_view.object_comparison import (
     ObjectDifference,
     document_differences,
@@ -277,3 +277,21 @@ def test_texts_of_captured_objects_are_compared_by_their_values() -> None:
         "note: first '[walk', second '[wait'",
         "text.robots[0].mode: first 'walk', second 'wait'",
     ]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [('{"a": 1}', '"{\\"a\\": 1}"'), ("[0, 1]", "[-0, 1]")],
+    ids=["written once more", "a sign"],
+)
+def test_texts_that_other_readers_tell_apart_are_not_called_equal(first: str, second: str) -> None:
+    """The form alone does not differ: of one, a reader gets a text where it gets an object of the other."""
+    found = document_differences("text", first, second, 8)
+    assert found is None or [one.kind for one in found] == ["value"]
+
+
+def test_a_text_of_too_many_values_is_compared_as_bytes() -> None:
+    """At the limit it is read; beyond it, reading would take seconds."""
+    for count, is_read in ((VALUES_MAX + 1, True), (VALUES_MAX + 2, False)):
+        text = f"[{','.join('0' * count)}]"
+        assert (read_documents(text, text[:-2] + "1]") is not None) is is_read
