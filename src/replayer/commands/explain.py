@@ -344,7 +344,7 @@ def _known_lines(explanation: Explanation) -> list[str]:
         *changed_lines(explanation.changed_settings),
         f"  {what_is_known(explanation)}, among others, {versions_not_tested(explanation.code)},",
         *([] if explanation.knows_settings else [SETTINGS_UNKNOWN]),
-        f"  and what {'else ' if explanation.run_before else ''}classes and modules had kept when the recording began;",
+        f"  and what {'else ' if explanation.run_before or explanation.other_values else ''}classes and modules had kept when the recording began;",
     ]
     if explanation.is_maybe_in_step:
         lines = [*between, *lines[:-1], lines[-1].removesuffix(";")]

@@ -47,6 +47,7 @@ def explanation_facts(path: Location, explanation: Explanation) -> dict[str, Any
         "between_steps": attrs.asdict(explanation.between) if explanation.between is not None else None,
         "changing_lines": list(map(_place_facts, explanation.changing_lines)),
         "run_before": attrs.asdict(explanation.run_before) if explanation.run_before is not None else None,
+        "other_values": explanation.other_values.to_plain() if explanation.other_values is not None else None,
         "shared": attrs.asdict(explanation.shared) if explanation.shared is not None else None,
         "seen": explanation.seen,
         "memory_runs": explanation.memory_runs,

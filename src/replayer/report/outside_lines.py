@@ -12,7 +12,7 @@ from replayer.diagnose.explain.answer.explanation import DecidingVariables, Expl
 from replayer.diagnose.explain.outside.further_variants import memory_text
 from replayer.diagnose.explain.trace_step import NOT_REPEATABLE
 from replayer.diagnose.explain.variant_choice import SEED
-from replayer.report.program_lines import run_before_text, shared_lines
+from replayer.report.program_lines import other_values_text, run_before_text, shared_lines
 
 _READS_SHOWN = 12
 _NAMES_SHOWN = 6
@@ -25,6 +25,8 @@ def outside_cause_line(explanation: Explanation) -> str | None:
     """The cause, where it is known by a replacement of what the step reads of the outside world; else None."""
     if (run := explanation.run_before) is not None:
         return f"cause: {run_before_text(run)}"
+    if (values := explanation.other_values) is not None:
+        return f"cause: {other_values_text(values)}"
     if (replaced := explanation.replaced) is not None:
         gives = f"the step gives the recorded state (in {replaced.runs} of {replaced.runs} processes)"
         return f"cause: {replaced.what}: where {replaced.how}, {gives}, and as it is now another one"
@@ -46,6 +48,7 @@ def what_is_known(explanation: Explanation) -> str:
     if (
         unrepeated_lines(explanation.outside)
         or explanation.run_before is not None
+        or explanation.other_values is not None
         or (explanation.shared is not None and explanation.shared.proved)
         or explanation.differs_by is not None
         or explanation.depends_on is not None

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from recorder.text import counted
 from replayer.diagnose.explain.answer.explanation import Explanation
 from replayer.diagnose.explain.cause import SourceLocation
+from replayer.diagnose.explain.lines_run.found_values import ValuesPutIn
 from replayer.diagnose.explain.lines_run.run_lines import RunBefore, SharedResult
 
 _SHOWN = 4
@@ -27,11 +28,56 @@ def run_before_text(run: RunBefore) -> str:
     )
 
 
+def other_values_text(values: ValuesPutIn) -> str:
+    """With which other values outside the state the step gives the recorded state."""
+    then = ", as when the recording began," if values.is_noted else ""
+    first = values.found[0]
+    if len(values.found) == 1:
+        return (
+            f"a value outside the state, {first.name} ({first.place}): with {first.then}{then} the step gives the recorded "
+            f"state, with {first.now}, as it is now, another one"
+        )
+    each = "; ".join(f"{one.name} ({one.place}) {one.then} in place of {one.now}" for one in values.found[:_SHOWN])
+    more = len(values.found) - _SHOWN
+    each += f" and {counted(more, 'more')}" if more > 0 else ""
+    if values.is_joint:
+        how = f"with these together{then} the step gives the recorded state, and without any one of them another one"
+        return f"values outside the state: {how}: {each}"
+    how = "with each of these alone the step gives the recorded state, and as they are now another one; which of them is not known"
+    return f"a value outside the state, one of {len(values.found)}: {how}: {each}"
+
+
+def other_values_lines(explanation: Explanation) -> list[str]:
+    """The lines that give these values and that read them; empty without any."""
+    values = explanation.other_values
+    if values is None:
+        return []
+    lines = []
+    for one in values.found[:_SHOWN]:
+        of = f" {one.name}" if len(values.found) > 1 else " it"
+        what = f"lines of the program that give{of} a value" + ("" if one.is_noted else ", not seen to be of the step")
+        lines += [f"  {what}:", *_places(one.set_at)] if one.set_at else []
+        lines += (
+            [f"  lines of the step that read{of}, or take another way with it:", *_places(one.read_at)]
+            if one.read_at
+            else []
+        )
+    if values.unneeded:
+        texts = [f"{one.name} ({one.place}) {one.then}, and {one.now} now" for one in values.unneeded[:_SHOWN]]
+        lines.append(f"  as when the recording began, and not needed for the state of this tick: {'; '.join(texts)}")
+    if not values.is_noted:
+        lines += [
+            f"  found by putting in {counted(values.tried, 'other value')} that functions outside of the step give; what the recorded run had is",
+            "  not known otherwise: give such a value to the step as an input, or keep it in the recorded object",
+        ]
+    return lines
+
+
 def run_before_lines(explanation: Explanation) -> list[str]:
-    """The statements; empty without any."""
+    """The statements, or the lines about other values; empty without any."""
     run = explanation.run_before
     if run is None:
-        return []
+        return other_values_lines(explanation)
     which = "this line" if len(run.lines) == 1 else "these lines"
     lines = [f"  tested with {which} of the program, run before the step:", *_places(run.lines)]
     if run.others:

@@ -29,6 +29,7 @@ def line_of(found: DecidingVariables, differs_by: str | None = None) -> str:
     """The line about the cause."""
     explanation: Any = SimpleNamespace(
         run_before=None,
+        other_values=None,
         replaced=None,
         differs_by=None if differs_by is None else DecidingReads(differs_by, "it was tested"),
         depends_on=None,

@@ -29,15 +29,13 @@ from recorder.processes.fork_hazard import NewThreads, fork_hazard
 from recorder.processes.interpreter import begin_as_python, module_program
 from replayer.desync.location import PhaseStep, watched_advance
 from replayer.desync.stand_ins import use_stand_ins
-from replayer.diagnose.explain.before_step.change_search import changed_before
 from replayer.diagnose.explain.data_files.exchanged_files import exchange_files
 from replayer.diagnose.explain.given.give import give_from_the_other
 from replayer.diagnose.explain.given.resumed import give_by_resuming
+from replayer.diagnose.explain.other_values.program_jobs import OF_PROGRAM
 from replayer.diagnose.explain.outside.first_seeds import first_seeds
 from replayer.diagnose.explain.outside.import_reads import noting_variables
 from replayer.diagnose.explain.outside.replaced_files import replace_files
-from replayer.diagnose.explain.statements.shared_result import shared_result
-from replayer.diagnose.explain.statements.values_then import values_then
 from replayer.diagnose.explain.trace_step import OTHER_THREADS, Result, TracedStep, trace_step, trace_step_in
 from replayer.diagnose.explain.values.given_values import GivenValues
 from replayer.diagnose.explain.values.joined import join_names, separate_names
@@ -63,8 +61,6 @@ from sim.kernel.state import Snapshot
 _imported: list[OutsideRead] = []  # The variables that the user's modules read on import.
 Load = Callable[[], Factory | None]  # Imports the module of the factory, unless that was done.
 
-# Jobs that read the files of the user's program, and run parts of it before the step.
-OF_PROGRAM = {"change": changed_before, "values": values_then, "shared": shared_result}
 _MODULE = "replayer.diagnose.explain.variant_process"
 RUN_UP_S_MAX = 30.0  # The longest run of a used instance up to the tick.
 NEVER_RESTORED_S_MAX = 10.0  # Of one that runs from tick 0, if others that run from keyframes can follow.

@@ -281,7 +281,7 @@ class VariantRunner:
     def run_program(
         self, what: str, variant: Variant, tick: int, before: Snapshot, plain: Mapping[str, Any]
     ) -> dict[str, Any] | None:
-        """Do a job of variant_process.OF_PROGRAM on a variant. None if that cannot be done. plain: what the job has besides."""
+        """Do a job of program_jobs.OF_PROGRAM on a variant. None if that cannot be done. plain: what the job has besides."""
         job = {"tick": tick, "before": snapshot_to_plain(before), **plain}
         try:
             (result,) = self._run([self._job(what, variant) | job], [variant])

@@ -65,6 +65,7 @@ def investigate(
         if (
             explanation.memory_runs
             or explanation.run_before is not None
+            or explanation.other_values is not None
             or (explanation.agrees and not explanation.is_seen)
         ):
             return explanation

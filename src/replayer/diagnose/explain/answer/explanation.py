@@ -12,6 +12,7 @@ from replayer.desync.outside_comparison import ReadComparison
 from replayer.desync.state_diff import FieldDifference
 from replayer.desync.ulps import DifferingElements
 from replayer.diagnose.explain.cause import OPEN, Cause, SourceLocation
+from replayer.diagnose.explain.lines_run.found_values import ValuesPutIn
 from replayer.diagnose.explain.lines_run.run_lines import RunBefore, SharedResult
 from replayer.diagnose.explain.trace_step import NOT_REPEATABLE
 from replayer.diagnose.explain.values.given_values import GivenFunctions, GivenValues
@@ -91,6 +92,7 @@ class Explanation:
         is_maybe_in_step: True if that change may be made in the step itself as well.
         changing_lines: lines of the user's code, not seen to be of the step, that make such a change.
         run_before: statements of the program with which, run before the step, it gives the recorded state; None without.
+        other_values: values outside the state with others of which the step gives the recorded state; None without.
         shared: what the step before returned and the state holds, too; None if nothing was seen.
         code: the comparison of the loaded code with the recorded one; None without a note of that.
         outside: what the step reads of the outside world, compared with the recording; differences first.
@@ -133,6 +135,7 @@ class Explanation:
     is_maybe_in_step: bool = False
     changing_lines: list[SourceLocation] = attrs.field(factory=list)
     run_before: RunBefore | None = None
+    other_values: ValuesPutIn | None = None
     shared: SharedResult | None = None
     code: TestedCause | None = None
     outside: list[ReadComparison] = attrs.field(factory=list)

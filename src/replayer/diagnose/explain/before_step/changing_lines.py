@@ -60,7 +60,7 @@ def written_by_others(code: ProgramCode) -> Written:
     for function in (*code.of_others, *code.given):
         for name, node in _changes(function):
             names.add(name)
-            constants[name] += _constants(node)
+            constants[name] += constants_of(node)
             attributes[name] += _attributes(node, name)
     return Written(frozenset(names), dict(constants), dict(attributes))
 
@@ -82,12 +82,12 @@ def _places(functions: Iterable[Function], wanted: set[str]) -> dict[SourceLocat
             function.path, int(getattr(node, "lineno", 0)), function.name, " ".join(ast.unparse(node).split())
         ): None
         for function in functions
-        for name, node in (*_changes(function), *_changes_of_variables(function))
+        for name, node in changes_of(function)
         if name in wanted
     }
 
 
-def _constants(node: ast.AST) -> Iterator[tuple[str, Any]]:
+def constants_of(node: ast.AST) -> Iterator[tuple[str, Any]]:
     """The constant that a statement gives, and how."""
     if isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign) and node.value is not None:
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 
 from recorder.ambient.outside.outside_read import CONTACT
-from replayer.desync.code_comparison import names_values, with_tested_values
+from replayer.desync.code_comparison import is_changed_code, names_values, with_tested_values
 from replayer.desync.finding import TestedCause
 from replayer.desync.tested_causes import between_steps
 from replayer.diagnose.explain.answer.explanation import Explanation
@@ -15,6 +15,7 @@ from replayer.diagnose.explain.before_step.changed_before import (
     is_open,
     with_changed_before,
 )
+from replayer.diagnose.explain.lines_run.found_values import ValuesPutIn
 from replayer.diagnose.explain.lines_run.run_lines import RunBefore, SharedResult
 from replayer.diagnose.explain.variants import Variant, VariantRunner, reads_of, traced_present
 from replayer.tape.tape import Tape
@@ -42,6 +43,9 @@ def with_lines_run(
     if names_values(code) and (answer := runner.run_program("values", now, tick, before, {})) and answer["found"]:
         found = RunBefore.from_plain(answer["found"])
         return attrs.evolve(explanation, run_before=found, code=with_tested_values(code, found.values))
+    explanation = _with_other_values(explanation, runner, now, before, code)
+    if explanation.other_values is not None and explanation.other_values.is_noted:
+        return explanation
     changed, names = with_changed_before(explanation, tape, runner, now, before, code)
     names = names or changed_names(tape, tick)
     is_compared = not names and between_steps(tape, tick) is not None
@@ -49,3 +53,26 @@ def with_lines_run(
     if answer is None or answer["found"] is None:
         return changed
     return attrs.evolve(changed, shared=SharedResult.from_plain(answer["found"]))
+
+
+def _with_other_values(
+    explanation: Explanation, runner: VariantRunner, now: Variant, before: Snapshot, code: TestedCause | None
+) -> Explanation:
+    """Put in the values that the tape has digests of; without any, those that other functions give to what the step reads."""
+    tick = explanation.tick
+    is_noted = names_values(code)
+    if tick is None or (is_changed_code(code) and not is_noted):
+        return explanation
+    for asks_noted in (True, False) if is_noted else (False,):
+        answer = runner.run_program("other", now, tick, before, {"noted": asks_noted})
+        if answer is not None and answer["found"] is not None:
+            found = ValuesPutIn.from_plain(answer["found"])
+            return attrs.evolve(explanation, other_values=found, code=_tested(code, found))
+    return explanation
+
+
+def _tested(code: TestedCause | None, values: ValuesPutIn) -> TestedCause | None:
+    """The comparison of the code, after a test of values that it names."""
+    if not values.is_noted:
+        return code
+    return with_tested_values(code, [f"{one.of} ({one.place})" for one in (*values.found, *values.unneeded)])
