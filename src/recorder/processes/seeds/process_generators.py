@@ -68,6 +68,21 @@ def seed_all(seed: int) -> None:
         torch.manual_seed(seed)
 
 
+def seed_one(name: str, seed: int) -> None:
+    """Give one generator of the process the state of a seed; the others keep theirs."""
+    others = {other: state for other, state in all_states().items() if other != name}
+    seed_all(seed)
+    put_states(others)
+
+
+def put_states(states: States) -> None:
+    """Give generators these states, also that of PyTorch."""
+    set_generator_states(states)
+    torch: Any = sys.modules.get("torch")
+    if TORCHS in states:
+        torch.set_rng_state(torch.frombuffer(bytearray(states[TORCHS][0]), dtype=torch.uint8))
+
+
 def set_generator_states(states: States) -> None:
     """Give the process's generators these states; those of numba only where it is loaded."""
     if PYTHONS in states:

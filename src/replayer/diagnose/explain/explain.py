@@ -26,6 +26,7 @@ from replayer.diagnose.explain.data_files.differing_files import Files
 from replayer.diagnose.explain.data_files.tested_files import with_tested_files
 from replayer.diagnose.explain.explained_pair import explained_pair, with_memory_tested, with_trace
 from replayer.diagnose.explain.given.given_cause import with_given
+from replayer.diagnose.explain.other_values.with_generators import with_generators
 from replayer.diagnose.explain.outside.deciding_variables import with_deciding_variables
 from replayer.diagnose.explain.outside.further_variants import try_further
 from replayer.diagnose.explain.outside.kinds_tested import KindsTested
@@ -231,7 +232,10 @@ class _Case:
         explanation = with_known_differences(tape, self.factory, explanation, finding)
         raised = attrs.evolve(explanation, differs_by=kinds.raises_by(explanation))
         further = self.further(attrs.evolve(raised, depends_on=kinds.depends_on(raised)), before)
-        return further if self.asked else with_lines_run(further, tape, self.runner, self.now, before, code)
+        if self.asked:
+            return further
+        tried = with_lines_run(further, tape, self.runner, self.now, before, code)
+        return with_generators(tried, self.runner, self.now, before, code)
 
     def _kinds(self, tick: int, before: Snapshot) -> KindsTested:
         return KindsTested(self.asked, self._runs(tick, before))

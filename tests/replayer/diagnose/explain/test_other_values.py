@@ -207,7 +207,7 @@ def test_what_is_in_the_state_or_is_changed_by_no_function_is_not_tried(later: s
     assert found(noted=False) is None
 
 
-@pytest.mark.seldom(0.5)
+@pytest.mark.seldom(0.2)
 def test_explain_names_the_value_and_the_lines(capsys: pytest.CaptureFixture[str]) -> None:
     recorded(later="panel.pull('up')")
     assert run(replayer.commands.main.main, "explain run.tape --sim crane:Crane") == 1

@@ -16,7 +16,15 @@ from recorder.ambient.caches.compiled_constants import is_compiled
 from recorder.ambient.outside.outside_read import GENERATOR, OutsideRead
 from recorder.ambient.outside.own_code import OwnCode
 from recorder.ambient.roots import content_of
-from recorder.processes.seeds.process_generators import NUMBAS, NUMPYS, PYTHONS, States, all_states, is_same_state
+from recorder.processes.seeds.process_generators import (
+    NUMBAS,
+    NUMPYS,
+    PYTHONS,
+    TORCHS,
+    States,
+    all_states,
+    is_same_state,
+)
 from replayer.playback.line_hooks import listening
 from sim.kernel.simulation import Simulation
 
@@ -40,6 +48,19 @@ def drawn_from(before: States, after: States, reads: Iterable[OutsideRead]) -> l
 def is_unseen_draw(read: OutsideRead) -> bool:
     """Return True for a read that find_draws() gives."""
     return read.kind == GENERATOR and read.name.startswith(_DRAWS)
+
+
+def generator_of(read: OutsideRead) -> str:
+    """The name of the generator, as in all_states(), that a read of the kind GENERATOR draws from."""
+    if not is_unseen_draw(read):
+        return read.name.rpartition(".")[0]
+    told = read.name.removeprefix(_DRAWS)
+    return next((name for name in (PYTHONS, NUMPYS, *NUMBAS, TORCHS) if told.startswith(_SHOWN.get(name, name))), "")
+
+
+def shown_generator(name: str) -> str:
+    """A generator of the process for people."""
+    return _SHOWN.get(name, name)
 
 
 def find_draws(simulation: Simulation, inputs: Any, names: Sequence[str]) -> dict[str, Any]:
