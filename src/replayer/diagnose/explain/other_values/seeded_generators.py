@@ -11,7 +11,7 @@ import attrs
 import numpy as np
 
 from recorder.processes.fork_call import in_a_copy
-from recorder.processes.seeds.process_generators import all_states, is_same_state, put_states, seed_one
+from recorder.processes.seeds.process_generators import NUMBAS, all_states, is_same_state, put_states, seed_one
 from replayer.tape.plain_state import snapshot_from_plain
 from replayer.tape.tape import Tape
 from sim.kernel.simulation import Simulation, restore
@@ -86,7 +86,7 @@ class _Bench:
 
     def _confirm(self, states: dict[str, Any]) -> dict[str, Any]:
         """Run the step with these states, without what the further runs may have left besides."""
-        put_states({name: _tuples(state) for name, state in states.items()})
+        put_states({name: _state_of(name, state) for name, state in states.items()})
         restore(self.simulation, self.before)
         self.simulation.step(self.inputs)
         return {"is_recorded": self.simulation.state.hash() == self.recorded_hash}
@@ -113,6 +113,11 @@ def _plain(state: Any) -> Any:
     if isinstance(state, tuple | list):
         return [_plain(one) for one in state]
     return state.tolist() if isinstance(state, np.ndarray) else state
+
+
+def _state_of(name: str, plain: Any) -> Any:
+    """The state of a generator that _plain() gave."""
+    return tuple(plain) if name in NUMBAS else _tuples(plain)
 
 
 def _tuples(plain: Any) -> Any:
