@@ -6,11 +6,14 @@ A statement of several lines counts as one; of an ``if``, ``for``, ``while`` or 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
 import attrs
+
+_GOING_THROUGH = frozenset({"enumerate", "iter", "list", "reversed", "tuple", "zip"})
+_VIEWS = frozenset({"items", "keys", "values"})
 
 
 @attrs.frozen
@@ -30,6 +33,9 @@ class Statement:
         chains: attributes that it names, as written: ``creep.health``, ``self.market.prices``.
         may_call: of the functions, those that it need not call each time, such as one in a branch of a condition.
         identities: pairs of names or attributes of which it asks whether they are one object (``is``, ``is not``).
+        whole: names and attributes that it reads as a whole: of ``self.grid.cells``, not ``self.grid``, and not those whose
+            elements it only goes through or takes.
+        elements: names and attributes of which it takes an element or a part.
     """
 
     first_line: int
@@ -45,6 +51,8 @@ class Statement:
     chains: frozenset[str] = frozenset()
     may_call: frozenset[str] = frozenset()
     identities: frozenset[tuple[str, str]] = frozenset()
+    whole: frozenset[str] = frozenset()
+    elements: frozenset[str] = frozenset()
 
     def renamed(self, names: Mapping[str, str]) -> Statement:
         """The statement as it is with other names of variables."""
@@ -63,6 +71,8 @@ class Statement:
             iterates=new(self.iterates),
             makes=frozenset() if names else self.makes,
             chains=new(self.chains),
+            whole=new(self.whole),
+            elements=new(self.elements),
         )
 
 
@@ -223,6 +233,8 @@ def _statement(node: ast.stmt) -> Statement:
         frozenset(ast.unparse(part) for part in parts if isinstance(part, ast.Attribute) and _is_chain(part)),
         frozenset(calls) - {called for head in heads for called in _called_each_time(head)},
         frozenset(pair for part in parts for pair in _compared_by_identity(part)),
+        frozenset(_whole_reads(node, parts)),
+        frozenset(_element_reads(parts)),
     )
 
 
@@ -263,6 +275,41 @@ def _is_chain(part: ast.expr) -> bool:
     while isinstance(part, ast.Attribute):
         part = part.value
     return isinstance(part, ast.Name)
+
+
+def _element_reads(parts: Sequence[ast.AST]) -> Iterator[str]:
+    """The names and attributes of which a statement reads an element or a part, as written."""
+    for one in parts:
+        if isinstance(one, ast.Subscript) and isinstance(one.value, ast.Name | ast.Attribute) and _is_chain(one.value):
+            yield ast.unparse(one.value)
+
+
+def _whole_reads(node: ast.stmt, parts: Sequence[ast.AST]) -> Iterator[str]:
+    """Those of a statement, as written. parts: of it, or of its head, all nodes.
+
+    What a loop or a comprehension only goes through is none of them: its elements are read by what it does with them.
+    """
+    inner = {id(one.value) for one in parts if isinstance(one, ast.Attribute | ast.Subscript)}
+    over = [one.iter for one in (node, *parts) if isinstance(one, ast.For | ast.AsyncFor | ast.comprehension)]
+    gone_through = {id(chain) for one in over for chain in _gone_through(one)}
+    changed = {id(one.target) for one in (node, *parts) if isinstance(one, ast.AugAssign)}
+    for one in parts:
+        if not isinstance(one, ast.Name | ast.Attribute) or id(one) in inner | gone_through or not _is_chain(one):
+            continue
+        if isinstance(one.ctx, ast.Load) or id(one) in changed:
+            yield ast.unparse(one)
+
+
+def _gone_through(over: ast.expr) -> Iterator[ast.expr]:
+    """The chains in what is iterated over that are themselves gone through, element by element."""
+    match over:
+        case ast.Call(func=ast.Attribute(attr=name), args=[], keywords=[]) if name in _VIEWS:
+            yield over.func
+        case ast.Call(func=ast.Name(id=name), args=arguments) if name in _GOING_THROUGH:
+            for one in arguments:
+                yield from _gone_through(one)
+        case ast.Name() | ast.Attribute():
+            yield over
 
 
 def _iterated(part: ast.AST) -> list[ast.expr]:

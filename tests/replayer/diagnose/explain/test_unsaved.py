@@ -147,6 +147,67 @@ class Rounded(Cellar):
         return json.dumps([ages, self.days]).encode()
 
 
+class Listed(Cellar):
+    def save(self):
+        barrels = [
+            [barrel.name, round(barrel.age, -3), barrel.wine]  # Listed
+            for barrel in self.barrels
+        ]
+        return json.dumps([barrels, self.days]).encode()
+
+
+class Looped(Cellar):
+    def save(self):
+        ages = []
+        for barrel in self.barrels:
+            ages.append(round(barrel.age, -3))  # Looped
+        return json.dumps([ages, self.days]).encode()
+
+
+class Mapped(Cellar):
+    def save(self):
+        ages = map(
+            lambda barrel: round(barrel.age, -3),  # Mapped
+            self.barrels,
+        )
+        return json.dumps([list(ages), self.days]).encode()
+
+
+class Asked(Cellar):
+    def save(self):
+        ages = []
+        for barrel in self.barrels:
+            name = label(barrel)
+            ages.append([name, round(barrel.age, -3)])  # Asked
+        return json.dumps([ages, self.days]).encode()
+
+
+class Yearless(Cellar):
+    def save(self):
+        wines = [  # Yearless
+            barrel.wine
+            for barrel in self.barrels[:1]
+        ]
+        return json.dumps([wines, self.days]).encode()
+
+
+class OfOne(Cellar):
+    def __init__(self):
+        super().__init__()
+        self.first = self.barrels[0]
+
+    def save(self):
+        return json.dumps([self.first.wine, self.days]).encode()  # OfOne
+
+
+class Counted(Cellar):
+    def save(self):  # Counted
+        number = 0
+        for _ in self.barrels:
+            number += 1
+        return json.dumps([number, self.days]).encode()
+
+
 class Whole(Cellar):
     def save(self):
         return json.dumps([[vars(barrel) for barrel in self.barrels], self.days]).encode()
@@ -191,6 +252,13 @@ def unsaved(simulation: Any, path: tuple[tuple[str, Any], ...], holder: Any) -> 
         ("OfAged", READS, "Aged"),
         ("Labelled", READS, "Labelled"),
         ("Rounded", READS, "Rounded"),
+        ("Listed", READS, "Listed"),
+        ("Looped", READS, "Looped"),
+        ("Mapped", READS, "Mapped"),
+        ("Asked", READS, "Asked"),
+        ("Yearless", BUILDS, "Yearless"),
+        ("OfOne", BUILDS, "OfOne"),
+        ("Counted", OMITS, "Counted"),
     ],
 )
 def test_the_line_of_save_at_which_both_become_alike_is_found(module: Any, name: str, way: str, mark: str) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from types import FrameType
 from typing import Any
@@ -29,7 +29,8 @@ from sim.kernel.simulation import ArenaOfSaved, Simulation
 
 LINES_MAX = 20_000  # Of one save().
 SECONDS_MAX = 2.0  # For all values; also for the lines of one save().
-_WORDS, _OBJECTS = 2, 3  # Places in what is noted of a line: what it reads, and what its variables lead to.
+# Places in what is noted of a line: what it reads, the objects that it goes through, and which of what it reads has no attributes.
+_WORDS, _OBJECTS, _PLAIN = 2, 3, 4
 _UNORDERED = ("alias", "order of a WeakSet", "order of a WeakValueDictionary")
 
 
@@ -98,18 +99,25 @@ class _SaveWatch:
 
     def line(self, frame: FrameType) -> None:
         self.is_cut = self.is_cut or len(self.lines) >= LINES_MAX or time.monotonic() > self._end_s
-        if self.is_cut or frame.f_code.co_name.startswith("<"):  # A comprehension is part of its statement.
+        if self.is_cut:
             return
-        if id(frame) not in self._running:
-            self._enter(frame)
+        owner = _around(frame, self._running) if frame.f_code.co_name.startswith("<") else frame
+        if id(owner) not in self._running:
+            self._enter(owner)
         source = self._sources.setdefault(frame.f_code.co_filename, SourceFile(frame.f_code.co_filename))
         statement = source.statement(frame.f_lineno)
-        if statement is not None:
-            text = source.statement_text(frame.f_lineno)
-            read = {word: _digest(value) for word, value in _read_by(frame, statement, text, self._inner)}
-            roots = {word.partition(".")[0] for word in read}
-            held = {root: _digest(frame.f_locals[root]) for root in roots if frame.f_locals[root] is not self._inner}
-            self.lines.append([self._running[id(frame)][1], frame.f_lineno, read, held])
+        if statement is None:
+            return
+        read, held, plain = dict[str, int](), dict[str, int](), list[str]()
+        for word, value, through in _read_by(frame, statement):
+            held |= {name: _digest(one) for name, one in through.items() if one is not self._inner}
+            is_plain = _is_plain(value)
+            if word not in statement.whole and not is_plain:  # Of an object that is an element, attributes may be read.
+                held[word] = _digest(value)
+            elif value is not self._inner or "." not in word:  # Of a method of it, the lines show what is read.
+                read[word] = _digest(value)
+                plain += [word] if is_plain else []
+        self.lines.append([self._running[id(owner)][1], frame.f_lineno, read, held, plain])
 
     def _enter(self, frame: FrameType) -> None:
         caller = frame.f_back
@@ -123,6 +131,7 @@ class _SaveWatch:
                 "code": [code.co_filename, code.co_firstlineno, code.co_qualname],
                 "caller": None if caller is None else [self._running[id(caller)][1], caller.f_lineno],
                 "given": [_digest(one) for one in given],
+                "begins": len(self.lines),
                 "returned": [],
             }
         )
@@ -140,25 +149,40 @@ def _digest(value: Any) -> int:
     return Digester().order_of(value)[1] if isinstance(value, set | frozenset) else Digester().digest(value)
 
 
-def _read_by(frame: FrameType, statement: Statement, text: str, inner: Any) -> Iterable[tuple[str, Any]]:
-    """The variables that a statement reads, and their attributes, with their values; of a method, its object.
+def _around(frame: FrameType, running: Mapping[int, Any]) -> FrameType:
+    """Of a comprehension, a generator expression or a lambda: the call that it is written in; itself if that is not under way."""
+    code, caller = frame.f_code, frame.f_back
+    while caller is not None:
+        is_in = code.co_qualname.startswith(f"{caller.f_code.co_qualname}.<locals>.")
+        if is_in and code.co_filename == caller.f_code.co_filename and id(caller) in running:
+            return caller
+        caller = caller.f_back
+    return frame
 
-    inner: the simulation, which has all: of a method of it, the lines show what is read.
-    """
-    chains = {word for word in statement.reads | statement.chains if "." in word and word[0] not in "'\""}
-    bare = {word for word in statement.reads if re.search(rf"(?<![\w.'\"]){re.escape(word)}\b(?!\s*\.)", text)}
-    for word in sorted(chains | bare):
+
+def _read_by(frame: FrameType, statement: Statement) -> Iterable[tuple[str, Any, dict[str, Any]]]:
+    """What a statement reads, with its values, and the objects that it goes through; of a method, its object."""
+    for word in sorted(statement.whole | statement.elements):
         root, *names = word.split(".")
         if root not in frame.f_locals:
             continue
-        value = frame.f_locals[root]
-        for name in names:
+        value, name, through = frame.f_locals[root], root, dict[str, Any]()
+        for one in names:
+            through[name] = value
             attributes = attributes_of(value)
-            if name not in attributes:
+            if one not in attributes:
                 break
-            value = attributes[name]
-        if value is not inner or not names:
-            yield word, value
+            value, name = attributes[one], f"{name}.{one}"
+        yield word, value, through
+
+
+def _is_plain(value: Any) -> bool:
+    """Return True for a value without attributes, such as a number, and for what holds no object that has some."""
+    if isinstance(value, Mapping):
+        return all(map(_is_plain, value.values()))
+    if isinstance(value, list | tuple | set | frozenset):
+        return all(map(_is_plain, value))
+    return not attributes_of(value)
 
 
 @attrs.frozen(eq=False)
@@ -182,8 +206,15 @@ class _Pair:
         call = 0
         while (inner := self._inner_call(call)) is not None:
             call = inner
-        for way, place, at in ((READS, _WORDS, call), (BUILDS, _OBJECTS, call), (READS, _WORDS, None)):
-            if (line := self._last_line(place, at)) is not None:
+        code = self.own["calls"][call]["code"]
+        lines = (
+            (READS, self._last_line(_WORDS, code)),
+            (READS, self._last_line(_WORDS, is_plain=True)),
+            (BUILDS, self._last_line(_OBJECTS, code)),
+            (READS, self._last_line(_WORDS)),
+        )
+        for way, line in lines:
+            if line is not None:
                 return way, line
         if any(self._differs(number, _OBJECTS) for number in range(len(self.own["lines"]))):
             return READS, None
@@ -200,15 +231,23 @@ class _Pair:
     def _differs(self, line: int, place: int) -> bool:
         return bool(self.own["lines"][line][place] != self.other["lines"][line][place])
 
-    def _last_line(self, place: int, call: int | None) -> SourceLocation | None:
-        """The last line of a call, or of all, that reads what differs, or from an object that does."""
+    def _last_line(self, place: int, code: list[Any] | None = None, *, is_plain: bool = False) -> SourceLocation | None:
+        """The last line of a function, or of all, that reads what differs, or from an object that does.
+
+        is_plain: one that reads a number, a text or the like, and not only an object that it may hand on.
+        """
         for number in reversed(range(len(self.own["lines"]))):
             at, line = self.own["lines"][number][:2]
-            if call in (None, at) and self._differs(number, place):
-                file, _, function = self.own["calls"][at]["code"]
+            of = self.own["calls"][at]["code"]
+            if code in (None, of) and self._differs(number, place) and (not is_plain or self._reads_plain(number)):
                 one, other = (run["lines"][number][place] for run in (self.own, self.other))
-                return _located(file, line, function, [word for word in one if one[word] != other.get(word)])
+                return _located(of[0], line, of[2], [word for word in one if one[word] != other.get(word)])
         return None
+
+    def _reads_plain(self, line: int) -> bool:
+        """Return True if a line reads a value without attributes that differs."""
+        one, other = (run["lines"][line] for run in (self.own, self.other))
+        return any(one[_WORDS][word] != other[_WORDS].get(word) for word in one[_PLAIN])
 
     def _inner_call(self, call: int) -> int | None:
         """The last call that was given what differs, and returned the same, if all such calls of one are of one function.
@@ -228,7 +267,18 @@ class _Pair:
         file = self.own["calls"][call]["code"][0]
         text = SourceFile(file).statement_text(self.own["calls"][found[-1]]["caller"][1])
         is_built_here = not self.is_of_top and any(re.search(rf"\.{re.escape(one)}\b", text) for one in self.names)
-        return None if is_built_here else found[-1]
+        return None if is_built_here or self._reads_after(found[-1]) else found[-1]
+
+    def _reads_after(self, call: int) -> bool:
+        """Return True if a later statement of the one that makes a call reads what differs itself: the call is not the end of it."""
+        [outer, line] = self.own["calls"][call]["caller"]
+        source = SourceFile(self.own["calls"][outer]["code"][0])
+        return any(
+            self.own["lines"][number][0] == outer
+            and source.statement(self.own["lines"][number][1]) != source.statement(line)
+            and self._reads_plain(number)
+            for number in range(self.own["calls"][call]["begins"], len(self.own["lines"]))
+        )
 
 
 def _located(file: str, number: int, function: str, words: Iterable[str] = ()) -> SourceLocation:
