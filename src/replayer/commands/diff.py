@@ -333,7 +333,8 @@ def _trend_text(result: TapeDifference, spread: DifferenceSpread | None) -> str:
     count = result.last_tick - result.ticks[0].tick + 1
     differing = f"{counted(len(result.ticks), 'tick')} of {count:,} differ"
     texts = text_fields(spread.states) if spread is not None else ()
-    is_of_objects = spread is not None and any(name.startswith(GRAPH_PREFIX) or name in texts for name in spread.fields)
+    named = spread.fields if spread is not None else _names_of(result)
+    is_of_objects = any(name.startswith(GRAPH_PREFIX) or name in texts for name in named)
     if count == 1:
         text = "not known: only the last tick differs"
     elif trend == "transient":

@@ -20,7 +20,7 @@ from replayer.diagnose.explain.source_lines import SourceFile
 from replayer.diagnose.explain.step_trace import LINE, RESUME, RETURN, Operation, Record, StepTrace, Values, is_inner
 from replayer.diagnose.explain.texts.value_texts import text_of
 from replayer.diagnose.explain.value_hash import Digester, is_cache, is_data
-from replayer.diagnose.explain.values.attributes_before import Before, attributes_before
+from replayer.diagnose.explain.values.attributes_before import UnseenChanges, attributes_before
 from replayer.diagnose.explain.values.class_data import asked_of_class, kept_by_classes, named_class
 from replayer.diagnose.explain.values.compiled_globals import compiled_globals
 from replayer.diagnose.explain.values.named_attributes import (
@@ -78,12 +78,12 @@ class LineTracer:
         self._named_methods = NamedMethods()
         self._words: dict[tuple[str, int], frozenset[str]] = {}
         self._owners: dict[str, Any] = {}  # The objects by their prefixes.
-        self.plain_before: dict[tuple[int, str], Any] = {}  # By id and attribute, before the step.
+        self._unseen = UnseenChanges(Digester(self._state_offset_of))
 
     def hold(self, held: InstanceObjects) -> None:
         """Take the objects as they are before the step."""
-        self._held = self.digester.held = self._by_content.held = held
-        self.plain_before = attributes_before(held.named, self.digester)
+        self._held = self.digester.held = self._by_content.held = self._unseen.digester.held = held
+        self._unseen.hold(attributes_before(held.named, self.digester))
 
     # --- events
 
@@ -236,9 +236,15 @@ class LineTracer:
     def _take(self, name: str, value: Any, record: int, fresh: Values, *, is_made: bool = False) -> None:
         last_read = self._large[name][2] if name in self._large else None
         digest = self._current_digest(name, value, record)
+        if name[0] == "f" and self._seen.get(name, -1) != digest:
+            self._unseen.note(name, value, record)
         if name not in self._seen:
-            if record >= 0 and (is_made or self._is_changed_unseen(name, value)):
-                self.trace.records[record].after[name] = digest  # A variable or an attribute that the line created.
+            by = record
+            if record >= 0 and not is_made:
+                prefix, _, attribute = name.partition(":")
+                by = self._unseen.changed_at(self._owners.get(prefix), attribute, value, record)
+            if by >= 0:
+                self.trace.records[by].after[name] = digest  # A variable or an attribute that the line created.
             else:
                 fresh[name] = digest
         elif self._seen[name] != digest and record >= 0:
@@ -246,17 +252,6 @@ class LineTracer:
             if last_read is not None and last_read < record - 1:
                 self.trace.records[record].late[name] = last_read
         self._seen[name] = digest
-
-    def _is_changed_unseen(self, name: str, value: Any) -> bool:
-        """Return True if an attribute of an object that ran no method yet is not as it was before the step."""
-        prefix, _, attribute = name.partition(":")
-        key = id(self._owners.get(prefix)), attribute
-        if key not in self.plain_before:
-            return False
-        before = self.plain_before[key]
-        if isinstance(before, Before):
-            return before.digest != Digester(self._state_offset_of, self._held).digest(value)
-        return type(before) is not type(value) or bool(before is not value and before != value)
 
     def _current_digest(self, name: str, value: Any, record: int) -> int:
         if id(value) in self._objects and not isinstance(value, _WITH_CONTENT):
