@@ -173,6 +173,11 @@ def _commit_text(commit: Commit) -> str:
     return f"{commit.short_id} {commit.author_date[:10]} {commit.subject}"
 
 
+def _quoted(commit: Commit) -> str:
+    """A commit inside of a sentence, which its subject would run into."""
+    return f"{commit.short_id} of {commit.author_date[:10]} ({commit.subject!r})"
+
+
 def _result_text(tried: TriedCommit) -> str:
     if tried.verdict == "good":
         return "verifies"
@@ -187,7 +192,7 @@ def _lines(tape: Location, bisection: Bisection, explained: CommitExplanation | 
     tried, bad = bisection.tried, bisection.bad
     if bad is None:
         hint = "; the uncommitted changes were not tried: replay verify does that" if is_dirty else ""
-        return [f"{tape}: verifies under {_commit_text(tried[-1].commit)}, too: there is no bad commit to find{hint}"]
+        return [f"{tape}: verifies under {_quoted(tried[-1].commit)}, too: there is no bad commit to find{hint}"]
     if len(bisection.suspects) == 1:
         [suspect] = bisection.suspects
         lines = [f"the first bad commit is {suspect.commit.id}", *_suspect_lines(suspect)]

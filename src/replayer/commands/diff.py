@@ -232,6 +232,7 @@ def _tick_fields(result: TapeDifference, spread: DifferenceSpread | None) -> lis
 
 def _facts(result: TapeDifference, spread: DifferenceSpread | None) -> dict[str, Any]:
     is_of_rows = spread is not None and not text_fields(spread.states)  # The bytes of a text tell nothing.
+    trend = spread.trend if spread is not None and is_of_rows else result.trend
     return {
         "same": result.same,
         "first_tick": result.first_tick,
@@ -244,7 +245,7 @@ def _facts(result: TapeDifference, spread: DifferenceSpread | None) -> dict[str,
         "fields": _tick_fields(result, spread),
         "inputs_tick": result.inputs_tick,
         "inputs_differ_in_key_order_alone": result.is_key_order,
-        "course": spread.trend if spread is not None and is_of_rows else result.trend,
+        "course": None if _is_of_objects(result, spread) and trend != "transient" else trend,
         "course_of": "rows" if is_of_rows else "fields",
         "keyframe_tick": result.keyframe_tick,
         "keyframe_fields": named_fields(result.states, [difference.field for difference in result.differences]),
@@ -328,13 +329,18 @@ def _print_where(result: TapeDifference, spread: DifferenceSpread | None) -> Non
         print_visible("  fields: none by their hashes: only the capacities of tables or blobs differ")
 
 
+def _is_of_objects(result: TapeDifference, spread: DifferenceSpread | None) -> bool:
+    """Return True if what differs is the saved form of objects or a text: a number of its fields or rows means nothing to a user."""
+    texts = text_fields(spread.states if spread is not None else result.states)
+    named = spread.fields if spread is not None else {name for one in result.ticks for name in one.fields or ()}
+    return any(name.startswith(GRAPH_PREFIX) or name in texts for name in named)
+
+
 def _trend_text(result: TapeDifference, spread: DifferenceSpread | None) -> str:
     trend: str | None = spread.trend if spread is not None else result.trend
     count = result.last_tick - result.ticks[0].tick + 1
     differing = f"{counted(len(result.ticks), 'tick')} of {count:,} differ"
-    texts = text_fields(spread.states) if spread is not None else ()
-    named = spread.fields if spread is not None else _names_of(result)
-    is_of_objects = any(name.startswith(GRAPH_PREFIX) or name in texts for name in named)
+    is_of_objects = _is_of_objects(result, spread)
     if count == 1:
         text = "not known: only the last tick differs"
     elif trend == "transient":

@@ -307,7 +307,8 @@ def _value_lines(value: DifferingValue, *, elements: int, where: str = "", path:
     if value.elements is None or not value.elements.shown:
         return _part_lines(value, where)
     is_named = path and path != value.name.removeprefix("self")
-    lines = [f"  {where}{value.name}{f' ({path[1:]})' if is_named else ''}: {_elements_text(value.elements)}"]
+    count = f" {_elements_text(value.elements)}" if value.elements.shown[0][0] else ""  # Not of a number alone.
+    lines = [f"  {where}{value.name}{f' ({path[1:]})' if is_named else ''}:{count}"]
     for index, first, second, ulp in value.elements.shown[:elements]:
         place = f"[{', '.join(map(str, index))}]  " if index else ""
         distance = f"  ({counted(ulp, 'ULP')})" if _is_near(ulp) else ""
@@ -333,6 +334,8 @@ def _is_near(ulp: int | None) -> TypeGuard[int]:
 
 
 def _elements_text(elements: DifferingElements) -> str:
+    if elements.shown and not elements.shown[0][0]:  # No array: there is nothing to count.
+        return f"A {elements.shown[0][1]}, B {elements.shown[0][2]}"
     distance = f", at most {counted(elements.ulp_max, 'ULP')} apart" if _is_near(elements.ulp_max) else ""
     return f"{elements.count:,} of {counted(elements.total, 'element')} {'differs' if elements.count == 1 else 'differ'}{distance}"
 

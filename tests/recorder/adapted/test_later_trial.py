@@ -94,7 +94,8 @@ def test_nothing_is_claimed_before_the_first_call(tmp_path: Path, capsys: pytest
     first, second, third = capsys.readouterr().err.splitlines()
     assert first == f"not tried yet: advance() needs arguments; it is tried with those of the first {STEPS} steps"
     assert (
-        second == f"recording {path}: Shop: exact, untested: Shop captured; no attribute of these objects is left out"
+        second
+        == f"recording {path}: Shop: exact, untested: Shop captured; no attribute of these objects, and of what they hold, is left out"
     )
     assert third.startswith(f"recording {path}: tried 1 run of {STEPS} steps with the recorded arguments in ")
     assert third.endswith(f": {SAME}")
@@ -165,9 +166,9 @@ def test_nothing_is_printed_that_was_not_asked_for(
     """Without a trial the line claims less; quiet prints nothing at all."""
     assert not play(Shop(), tmp_path / "run.tape", [lambda game: game.advance(1)] * 10, **options)
     printed = capsys.readouterr().err
-    assert printed.endswith("Shop: exact, untested: Shop captured; no attribute of these objects is left out\n") is (
-        "quiet" not in options
-    )
+    assert printed.endswith(
+        "Shop: exact, untested: Shop captured; no attribute of these objects, and of what they hold, is left out\n"
+    ) is ("quiet" not in options)
     assert "tried" not in printed
 
 

@@ -106,7 +106,7 @@ def test_without_time_to_look_for_sets_nothing_is_said_to_be_complete(
     assert report.orders == ()
     record(Harbour(), tmp_path / "harbour.tape", step="step").close()
     assert (
-        "exact in the steps tried: Harbour captured; no attribute of these objects is left out"
+        "exact in the steps tried: Harbour captured; no attribute of these objects, and of what they hold, is left out"
         in capsys.readouterr().err
     )
 

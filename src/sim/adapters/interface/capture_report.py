@@ -100,7 +100,7 @@ class Report:
         if kept:
             named = ", ".join(kept) if len(kept) <= KEPT_SHOWN else f"{len(kept)} attributes"
             texts.append(f"a restore leaves {named} as {'it is' if len(kept) == 1 else 'they are'}")
-        return texts or (["no attribute of these objects is left out"] if is_whole else [])
+        return texts or (["no attribute of these objects, and of what they hold, is left out"] if is_whole else [])
 
     def to_plain(self) -> dict[str, Any]:
         """The report as plain data, as it is written to a tape."""
@@ -125,9 +125,7 @@ class Report:
 
 def _outermost(names: list[str]) -> str:
     """The names of parts; those inside of other ones are not listed: a part is captured with everything in it."""
-    outer = [name for name in names if not any(name.startswith(f"{other}.") for other in names)]
-    within = "" if len(outer) == len(names) else " with what it holds" if len(outer) == 1 else " with what they hold"
-    return f"{_several(outer)}{within}"
+    return _several(name for name in names if not any(name.startswith(f"{other}.") for other in names))
 
 
 def _several(names: Iterable[str]) -> str:

@@ -262,7 +262,7 @@ def test_ends_that_do_not_fit_are_said_plainly(
     broken = history.commit("A missing module", flock_py=BROKEN)
     main, line = replayer.commands.main.main, "bisect ../run.tape --sim flock:Flock"
     assert run(main, f"{line} --good {good} --bad {fine}") == 0
-    assert f"verifies under {fine[:10]} 2026-01-01 Notes, too: there is no bad commit" in capsys.readouterr().out
+    assert f"verifies under {fine[:10]} of 2026-01-01 ('Notes'), too: there is no bad commit" in capsys.readouterr().out
     assert run(main, f"{line} --good {bad} --bad {worse}") == 2
     captured = capsys.readouterr()
     assert f"the tape does not verify under --good {bad[:10]} (Birds turn) from tick 17 on either" in captured.err

@@ -274,6 +274,10 @@ def test_rows_of_objects_are_not_counted(capsys: pytest.CaptureFixture[str]) -> 
             for _ in range(3):
                 purse.step([0] * count)
     module = Purse.__module__
+    assert run(replayer.commands.main.main, "diff a.tape b.tape") == 1
+    assert "trend: 3 ticks of 3 differ, up to the last" in capsys.readouterr().out  # And not "bounded" or "spreading".
+    assert run(replayer.commands.main.main, "diff a.tape b.tape --json") == 1
+    assert json.loads(capsys.readouterr().out)["course"] is None
     assert run(replayer.commands.main.main, f"diff a.tape b.tape --sim {module}:Purse") == 1
     printed = capsys.readouterr().out
     assert "rows that differ" not in printed

@@ -92,7 +92,8 @@ def test_a_foreign_package_provides_its_adapter(tmp_path: Path) -> None:
         "not tried: step 1 with the inputs None (trial_inputs(seed) would give others) raised TypeError: "
     )
     assert (
-        recording == "recording toy.tape: Toy: exact, untested: Toy captured; no attribute of these objects is left out"
+        recording
+        == "recording toy.tape: Toy: exact, untested: Toy captured; no attribute of these objects, and of what they hold, is left out"
     )
     assert finished.stdout == "1\n"
 

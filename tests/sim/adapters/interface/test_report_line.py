@@ -12,15 +12,15 @@ from sim.kernel.exactness import Level
     ("names", "line"),
     [
         (["Game"], "Game captured"),
-        (["Game", "Game.grid", "Game.shop"], "Game with what it holds captured"),
-        (["Wrapper", "Game", "Game.grid"], "Wrapper, Game with what they hold captured"),
+        (["Game", "Game.grid", "Game.shop"], "Game captured"),
+        (["Wrapper", "Game", "Game.grid"], "Wrapper, Game captured"),
         (["Game", "Gamer"], "Game, Gamer captured"),
     ],
 )
 def test_parts_inside_of_others_are_not_listed(names: list[str], line: str) -> None:
     """A list of some of them reads as if the others were left out."""
     report = Report("objects", "Game", Level.EXACT, tuple(Part(name, captured=("x",)) for name in names))
-    assert report.captured_line() == f"{line}; no attribute of these objects is left out"
+    assert report.captured_line() == f"{line}; no attribute of these objects, and of what they hold, is left out"
 
 
 def test_what_a_trial_found_stands_beside_the_level() -> None:
@@ -28,7 +28,7 @@ def test_what_a_trial_found_stands_beside_the_level() -> None:
     report = Report("objects", "Game", Level.EXACT, (Part("Game", captured=("x",)),))
     line = report.line(is_tested=True, found="its steps did not repeat (x differs)")
     expected = "Game: exact by what it captures, but its steps did not repeat (x differs): Game captured"
-    assert line == f"{expected}; no attribute of these objects is left out"
+    assert line == f"{expected}; no attribute of these objects, and of what they hold, is left out"
 
 
 @pytest.mark.parametrize(

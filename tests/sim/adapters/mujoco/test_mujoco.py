@@ -163,7 +163,10 @@ def test_one_line_records_the_values_set_between_steps(tmp_path: Path, capsys: p
     assert seen == play(alone, lambda: mujoco.mj_step(alone.model, alone), reset)
     # A busy machine has no time for a trial.
     line = capsys.readouterr().err.replace("exact, untested", "exact in the steps tried")
-    assert "MjData: exact in the steps tried: data captured; no attribute of these objects is left out; model " in line
+    assert (
+        "MjData: exact in the steps tried: data captured; no attribute of these objects, and of what they hold, is left out; model "
+        in line
+    )
     with replayer.open(tmp_path / "run.tape", world=robot) as run:
         assert run.verify().ok
         given = [set(run.tape.frame(tick).inputs) for tick in (1, 2, 22, 32, 42)]

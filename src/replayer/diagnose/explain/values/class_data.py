@@ -12,6 +12,7 @@ from typing import Any
 from recorder.ambient.process_wide import registered_classes
 from recorder.ambient.roots import content_of, is_users
 from replayer.diagnose.explain.value_hash import is_cache, is_data
+from replayer.diagnose.explain.values.value_parts import MembersByName
 from sim.enum_members import is_enums
 
 BY_NAME = 1000  # In place of the number of arguments before one that is passed by its name only.
@@ -26,7 +27,8 @@ def asked_of_class(kind: Any, label: str) -> dict[str, Any]:
         return {label: [one.__qualname__ for one in registered_classes(kind)]}
     if isinstance(kind, enum.EnumMeta):
         members = vars(kind).get("_member_map_", {})
-        return {label: {name: (content_of(one) or {}).get("_value_") for name, one in members.items()}}
+        values = {name: (content_of(one) or {}).get("_value_") for name, one in members.items()}
+        return {label: MembersByName(values)}
     return {}
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from recorder.ambient.c_memory import is_numbers, numbers_in
+from recorder.text import counted
 from replayer.diagnose.explain.held.generator_variables import UNDER_WAY, variables_of
 from replayer.diagnose.explain.held.instance_objects import InstanceObjects
 from replayer.diagnose.explain.texts.value_texts import text_of
@@ -41,6 +42,10 @@ _ITEMS_SHOWN = 2  # Of a list of objects, in another order; and the attributes o
 _ITEM_ATTRIBUTES = 3
 _ITEM = re.compile(r"\[\d+\]")
 _ATTRIBUTE = re.compile(r"\.\w+")
+
+
+class MembersByName(dict[str, Any]):
+    """The values of the members of an enumeration, by their names."""
 
 
 def has_parts(value: Any) -> bool:
@@ -204,6 +209,8 @@ def inner_parts(path: str, value: Any, held: InstanceObjects = _NOTHING_HELD) ->
     match value:
         case enum.Enum():
             yield from ((f"{path}.{name}", part) for name, part in shown_attributes(attributes_of(value)).items())
+        case MembersByName():
+            yield from ((f"{path}.{name}", part) for name, part in value.items())
         case list() | tuple() | deque():
             yield from ((f"{path}[{number}]", part) for number, part in enumerate(value))
         case set() | frozenset():
@@ -256,6 +263,8 @@ def _numbers(path: str, value: Any) -> Parts:
 def _title(value: Any) -> str:
     if (name := member_name(value)) is not None:
         return name
+    if isinstance(value, MembersByName):
+        return f"an Enum{_SIZED}{counted(len(value), 'member')}"
     if isinstance(value, list | tuple | dict | set | frozenset | deque):
         return ", ".join(filter(None, [f"a {type(value).__name__}{_SIZED}{len(value):,}", rule_of(value)]))
     return f"a {type(value).__name__}"

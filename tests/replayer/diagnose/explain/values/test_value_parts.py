@@ -15,6 +15,7 @@ import pytest
 from replayer.diagnose.explain.held.instance_objects import InstanceObjects
 from replayer.diagnose.explain.texts.value_texts import text_of
 from replayer.diagnose.explain.value_hash import Digester
+from replayer.diagnose.explain.values.class_data import asked_of_class
 from replayer.diagnose.explain.values.value_parts import (
     ELEMENTS_MAX,
     PARTS_MAX,
@@ -48,6 +49,12 @@ class Slotted:
 class Gear(enum.Enum):
     LOW = 1
     TOP = 2
+
+
+class Further(enum.Enum):
+    LOW = 1
+    MID = 2
+    TOP = 3
 
 
 class Good(enum.Enum):
@@ -95,6 +102,11 @@ def differing(first: Any, second: Any) -> list[tuple[str, str, str]]:
         ([Unit(1), Unit(2.5)], [Unit(1), Unit(3.5)], [("[1].hp", "2.5", "3.5")]),
         ({"a": 1, "b": 2}, {"b": 2, "a": 1}, [("order of ", "'a', 'b'", "'b', 'a'")]),
         ({"a": 1}, {"a": 1, "b": [3]}, [("", "a dict of 1", "a dict of 2"), ("['b']", "absent", "a list of 1")]),
+        (
+            asked_of_class(Gear, "gears")["gears"],
+            asked_of_class(Further, "gears")["gears"],
+            [("", "an Enum of 2 members", "an Enum of 3 members"), (".TOP", "2", "3"), (".MID", "absent", "2")],
+        ),
         ({3, 4}, {4, 5}, [("{3}", "present", "absent"), ("{5}", "absent", "present")]),
         ([Unit(None)], [Unit([1])], [("[0].hp", "None", "a list of 1")]),
         (Slotted(deque([1])), Slotted(deque([2])), [(".left[0]", "1", "2")]),
