@@ -307,22 +307,21 @@ def _value_lines(value: DifferingValue, *, elements: int, where: str = "", path:
     if value.elements is None or not value.elements.shown:
         return _part_lines(value, where)
     is_named = path and path != value.name.removeprefix("self")
-    count = f" {_elements_text(value.elements)}" if value.elements.shown[0][0] else ""  # Not of a number alone.
-    lines = [f"  {where}{value.name}{f' ({path[1:]})' if is_named else ''}:{count}"]
+    count = f": {_elements_text(value.elements)}" if value.elements.shown[0][0] else ":"  # Not of a number alone.
+    lines = [f"  {where}{value.name}{f' ({path[1:]})' if is_named else ''}{count}"]
     for index, first, second, ulp in value.elements.shown[:elements]:
         place = f"[{', '.join(map(str, index))}]  " if index else ""
-        distance = f"  ({counted(ulp, 'ULP')})" if _is_near(ulp) else ""
-        lines.append(f"      {place}A {first}  B {second}{distance}")
+        lines.append(f"      {place}A {first}  B {second}" + (f"  ({counted(ulp, 'ULP')})" if _is_near(ulp) else ""))
     return lines
 
 
 def _part_lines(value: DifferingValue, where: str) -> list[str]:
     """The parts of a value that differ; the value itself if it has none."""
     if any(path != value.name for path, _, _ in value.parts):
-        more = len(value.parts) - _PARTS_SHOWN
         lines = [f"      {path}  A {one}  B {two}" for path, one, two in value.parts[:_PARTS_SHOWN]]
-        rest = [f"      and {counted(more, 'more part')}"] if more > 0 else []
-        return [f"  {where}{value.name}:", *lines, *rest]
+        if (more := len(value.parts) - _PARTS_SHOWN) > 0:
+            lines.append(f"      and {counted(more, 'more part')}")
+        return [f"  {where}{value.name}:", *lines]
     if value.first == value.second:
         return [f"  {where}{value.name}: two digests; the part in which they differ was not kept"]
     return [f"  {where}{value.name}:", f"      A  {value.first}", f"      B  {value.second}"]
@@ -334,8 +333,8 @@ def _is_near(ulp: int | None) -> TypeGuard[int]:
 
 
 def _elements_text(elements: DifferingElements) -> str:
-    if elements.shown and not elements.shown[0][0]:  # No array: there is nothing to count.
-        return f"A {elements.shown[0][1]}, B {elements.shown[0][2]}"
+    if elements.shown and not elements.shown[0][0]:
+        return f"A {elements.shown[0][1]}, B {elements.shown[0][2]}"  # No array: there is nothing to count.
     distance = f", at most {counted(elements.ulp_max, 'ULP')} apart" if _is_near(elements.ulp_max) else ""
     return f"{elements.count:,} of {counted(elements.total, 'element')} {'differs' if elements.count == 1 else 'differ'}{distance}"
 
