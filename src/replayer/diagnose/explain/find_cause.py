@@ -360,9 +360,10 @@ class _BackwardSearch(ChosenObjects):
 
     def _result(self, operation: tuple[Operation, Operation]) -> DifferingValue | None:
         first, second = operation
-        for one, other in zip(first.outputs, second.outputs, strict=False):
+        for number, (one, other) in enumerate(zip(first.outputs, second.outputs, strict=False)):
             if one != other:
-                return self._value_of(f"the result of {first.name}", one, other)
+                part = f"{first.parts[number]} of " if number < len(first.parts) else ""
+                return self._value_of(f"{part}the result of {first.name}", one, other)
         return None
 
     def _only_below(self, item: int) -> SourceLocation | None:

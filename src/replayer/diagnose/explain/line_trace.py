@@ -144,11 +144,11 @@ class LineTracer:
             del self._seen[name]
             self._large.pop(name, None)
 
-    def note(self, name: str, inputs: list[int], outputs: list[int]) -> None:
-        """Note an operation."""
+    def note(self, name: str, inputs: list[int], outputs: list[int], parts: list[str]) -> None:
+        """Note an operation. parts: see Operation."""
         if len(self.trace.operations) < OPERATIONS_MAX and self._last >= 0:
             record = self.trace.records[self._last]
-            self.trace.operations.append(Operation(name, self._last, record.path, record.line, inputs, outputs))
+            self.trace.operations.append(Operation(name, self._last, record.path, record.line, inputs, outputs, parts))
 
     def digest(self, value: Any) -> int:
         """The digest of an operation's input or output: by content, also inside the state."""

@@ -80,6 +80,7 @@ class Operation:
         record: index of the record that it is part of; -1 if no line was traced yet.
         path, line: of the source.
         inputs, outputs: digests.
+        parts: the names of the outputs that are parts of the result, as "[0]" or ".x"; those after them are changed inputs.
     """
 
     name: str
@@ -88,6 +89,7 @@ class Operation:
     line: int
     inputs: list[int]
     outputs: list[int]
+    parts: list[str] = attrs.field(factory=list)
 
 
 @attrs.define

@@ -20,10 +20,12 @@ from typing import Any
 
 import numpy as np
 
+from replayer.diagnose.explain.texts.item_names import item_names
 from sim.kernel.simulation import ArenaOfSaved, Simulation
 from sim.kernel.state import State
 
-Note = Callable[[str, list[int], list[int]], None]  # Name, digests of inputs, digests of outputs.
+# Name, digests of inputs, digests of outputs, the names of the outputs that are parts of the result.
+Note = Callable[[str, list[int], list[int], list[str]], None]
 
 _WATCHED: tuple[ModuleType, ...] = (np, random, math, time, os, uuid, secrets)
 _FUNCTIONS = (FunctionType, BuiltinFunctionType, MethodType, np.ufunc, type(np.sum))
@@ -55,11 +57,25 @@ class OperationWatch:
         try:
             input_digests = [self._digest(value) for value in inputs]
             result = call()
-            output_digests = [self._digest(value) for value in (result if isinstance(result, tuple) else (result,))]
-            self._note(name, input_digests, output_digests + [self._digest(value) for value in changed])
+            outputs, parts = _outputs(result)
+            output_digests = [self._digest(value) for value in outputs]
+            self._note(name, input_digests, output_digests + [self._digest(value) for value in changed], parts)
         finally:
             self.quiet = False
         return tuple(map(viewed, result)) if type(result) is tuple else viewed(result)
+
+
+def _outputs(result: Any) -> tuple[tuple[Any, ...], list[str]]:
+    """The values that a call gave, and their names if they are parts of its result.
+
+    The arrays of a tuple are compared one by one. A tuple with names, such as a time of the system, is one value.
+    """
+    if not isinstance(result, tuple):
+        return (result,), []
+    names = item_names(result)
+    if names and not any(isinstance(one, np.ndarray | np.generic) for one in result):
+        return (result,), []
+    return result, [names.get(number, f"[{number}]") for number in range(len(result))]
 
 
 _lays_views = [True]  # False for a simulation that is captured: only arrays of the exact class are saved.

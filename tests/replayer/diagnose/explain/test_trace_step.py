@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import random
 import sys
 import textwrap
+import time
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ from replayer.diagnose.explain.line_pairs.line_map import LineMap
 from replayer.diagnose.explain.source_lines import SourceFile
 from replayer.diagnose.explain.step_trace import StepTrace
 from replayer.diagnose.explain.trace_step import STACK_DEPTH, TracedStep, trace_step
+from replayer.diagnose.explain.traced_array import OperationWatch
 from replayer.diagnose.explain.value_hash import Digester
 
 HEAD = """
@@ -402,3 +405,37 @@ def step(self, inputs):
     cause = find_cause(Alignment(*traces))
     assert cause is not None
     assert [(one.first, one.second) for one in cause.outside] == [("None", "not kept")]
+
+
+ZONED = """
+def step(self, inputs):
+    self.state["x"][0] = time.localtime(86_400 * 30).tm_hour
+"""
+
+
+def test_each_differing_part_of_a_result_with_names_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A number of a time of the system says nothing without its name, and it is not the whole result."""
+    traces = []
+    simulation = load(tmp_path, "zoned", ZONED)
+    sys.modules["planted_here"].time = time  # type: ignore[attr-defined]
+    for zone in ("UTC", "America/New_York"):
+        monkeypatch.setenv("TZ", zone)
+        time.tzset()
+        traces.append(StepTrace.from_plain(in_a_copy(lambda: trace_step(simulation, None).to_plain())["trace"]))
+    monkeypatch.undo()
+    time.tzset()
+    cause = find_cause(Alignment(*traces))
+    assert cause is not None
+    assert cause.value is not None
+    assert cause.value.elements is None
+    named = [path.removeprefix("the result of time.localtime.") for path, *_ in cause.value.parts]
+    assert named == ["tm_mday", "tm_hour", "tm_wday", "tm_yday"]
+
+
+def test_a_part_of_a_plain_tuple_is_not_called_the_whole_result() -> None:
+    noted = list[tuple[Any, ...]]()
+    watch = OperationWatch(Digester().digest, lambda *told: noted.append(told))
+    assert watch.run("np.divmod", lambda: (np.zeros(2), np.ones(2)), [], [np.ones(3)])
+    assert watch.run("os.stat", lambda: os.stat("."), [])  # noqa: PTH116
+    assert watch.run("len", lambda: 3, [])
+    assert [(len(outputs), parts) for _, _, outputs, parts in noted] == [(3, ["[0]", "[1]"]), (1, []), (1, [])]

@@ -16,6 +16,7 @@ from recorder.ambient.c_memory import is_numbers, numbers_in
 from recorder.text import counted
 from replayer.diagnose.explain.held.generator_variables import UNDER_WAY, variables_of
 from replayer.diagnose.explain.held.instance_objects import InstanceObjects
+from replayer.diagnose.explain.texts.item_names import item_names
 from replayer.diagnose.explain.texts.value_texts import text_of
 from replayer.diagnose.explain.value_hash import (
     Digester,
@@ -212,7 +213,8 @@ def inner_parts(path: str, value: Any, held: InstanceObjects = _NOTHING_HELD) ->
         case MembersByName():
             yield from ((f"{path}.{name}", part) for name, part in value.items())
         case list() | tuple() | deque():
-            yield from ((f"{path}[{number}]", part) for number, part in enumerate(value))
+            names = item_names(value)
+            yield from ((f"{path}{names.get(number, f'[{number}]')}", part) for number, part in enumerate(value))
         case set() | frozenset():
             yield from ((f"{path}{{{text}}}", _PRESENT) for text in sorted(map(text_of, value)))
         case Mapping() if isinstance(value, dict):

@@ -6,8 +6,9 @@ import copy
 import ctypes
 import enum
 import random
+import time
 from collections import deque
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -44,6 +45,11 @@ class Slotted:
 
     def __init__(self, left: Any) -> None:
         self.left = left
+
+
+class Place(NamedTuple):
+    row: int
+    column: int
 
 
 class Gear(enum.Enum):
@@ -121,6 +127,8 @@ def differing(first: Any, second: Any) -> list[tuple[str, str, str]]:
         ([Unit(1), Unit(2)], [Unit(2), Unit(2)], [("[0].hp", "1", "2")]),
         ([1, 2], [2, 1], [("[0]", "1", "2"), ("[1]", "2", "1")]),
         ((Cell * 3)(), (Cell * 3)((), (4, 2)), [("[1].kind", "0", "4"), ("[1].at[0]", "0", "2")]),
+        ([Place(1, 2)], [Place(1, 3)], [("[0].column", "2", "3")]),
+        (time.gmtime(0), time.gmtime(7200), [(".tm_hour", "0", "2")]),
         ([], [], []),
     ],
 )
