@@ -340,7 +340,7 @@ def _elements_text(elements: DifferingElements) -> str:
 
 
 def _known_lines(explanation: Explanation) -> list[str]:
-    between, unrepeated = between_lines(explanation), unrepeated_lines(explanation.outside)
+    between, unrepeated = between_lines(explanation), unrepeated_lines(explanation.outside, explanation.variants)
     lines = [
         *code_lines(explanation.code),
         *changed_lines(explanation.changed_settings),

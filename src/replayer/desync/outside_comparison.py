@@ -195,6 +195,12 @@ def _facts(
     return noted, present
 
 
+def noted_fact(note: OutsideNote, read: OutsideRead) -> str | None:
+    """What a read gave when the recording began; None if that was not noted."""
+    noted, _ = _facts(note, read, setting_read(read.kind, read.name), is_later=False)
+    return None if noted is None else noted[0]
+
+
 def _attributes_noted(content: tuple[str | None] | None) -> tuple[str] | None:
     """The attributes of a file of which the content was noted, or that it was missing; None if nothing was."""
     if content is None or content[0] is None:

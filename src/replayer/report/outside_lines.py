@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 
-from recorder.ambient.outside.outside_read import CONTACT, VARIABLE
+from recorder.ambient.outside.outside_read import ARGUMENTS, ATTRIBUTES, CONTACT, FILE, FOLDER, VARIABLE, ZONE
 from recorder.ambient.outside.process_facts import FLAG_VARIABLES
 from recorder.text import counted
 from replayer.desync.outside_comparison import DIFFERS, EQUAL, LATER, NOT_COMPARED, ReadComparison
@@ -13,11 +14,14 @@ from replayer.diagnose.explain.outside.further_variants import memory_text
 from replayer.diagnose.explain.trace_step import NOT_REPEATABLE
 from replayer.diagnose.explain.variant_choice import SEED
 from replayer.report.program_lines import other_values_text, run_before_text, shared_lines
+from replayer.diagnose.explain.variants import VariantOutcome
+from replayer.report.program_lines import run_before_text, shared_lines
 
 _READS_SHOWN = 12
 _NAMES_SHOWN = 6
 _DEPEND_ON_SEED = "on which hash() of texts and the order of sets of texts depend"
 _FLAG_OF = {variable: f"sys.flags.{name}" for name, variable in FLAG_VARIABLES.items()}  # Or its command line sets it.
+_BY_DIGEST = (FILE, FOLDER, ATTRIBUTES, VARIABLE, ARGUMENTS)  # Kinds of reads whose values no tape has.
 _MARKS = {DIFFERS: "!", LATER: "!", EQUAL: "-"}
 
 
@@ -46,7 +50,7 @@ def outside_cause_line(explanation: Explanation) -> str | None:
 def what_is_known(explanation: Explanation) -> str:
     """The begin of the sentence on what was not tested, where no variant gives the recorded state."""
     if (
-        unrepeated_lines(explanation.outside)
+        unrepeated_lines(explanation.outside, explanation.variants)
         or explanation.run_before is not None
         or explanation.other_values is not None
         or (explanation.shared is not None and explanation.shared.proved)
@@ -159,15 +163,16 @@ def outside_lines(reads: Sequence[ReadComparison]) -> list[str]:
     return lines + ([f"  and {counted(more, 'more read')}"] if more > 0 else [])
 
 
-def unrepeated_lines(reads: Iterable[ReadComparison]) -> list[str]:
-    """Lines about what differs, or may differ, and whose effect no variant could show; empty if there is nothing."""
+def unrepeated_lines(reads: Iterable[ReadComparison], variants: Iterable[VariantOutcome] = ()) -> list[str]:
+    """Lines about what differs, or may differ, and whose effect no variant showed; empty if there is nothing.
+
+    variants: those that ran, none of which gave the recorded state.
+    """
     own = list(reads)
     different = [read for read in own if read.result == DIFFERS]
     lines = _block("reads what is not as it was when the recording began", different)
     if different:
-        lines.append(
-            "  whether that makes the difference is not tested: the tape has a digest of it at most, and no content"
-        )
+        lines += _tested_lines(different, list(variants))
     later = [read for read in own if read.result == LATER]
     asked = [read for read in own if read.result == NOT_COMPARED and read.kind == CONTACT]
     for heading, found in (
@@ -178,6 +183,35 @@ def unrepeated_lines(reads: Iterable[ReadComparison]) -> list[str]:
         lines += ["  whether that makes the difference is not tested"] if found else []
     variables = dict.fromkeys(read.name for read in different if read.kind == VARIABLE)
     return lines + [f"  --env {name}=VALUE tests a value" for name in list(variables)[:_NAMES_SHOWN]]
+
+
+def _tested_lines(different: Sequence[ReadComparison], variants: Iterable[VariantOutcome]) -> list[str]:
+    """What is known of the effect of what differs."""
+    tested = [one for one in different if any(map(partial(_makes_as_recorded, one), variants))]
+    names = ", ".join(dict.fromkeys(one.name for one in tested[:_NAMES_SHOWN]))
+    lines = (
+        [f"  tested: with what the recording noted of {names}, the step does not give the recorded state"]
+        if tested
+        else []
+    )
+    rest = [one for one in different if one not in tested]
+    if not rest:
+        return lines
+    has_digests = all(one.kind in _BY_DIGEST for one in rest)
+    why = ": the tape has a digest of it at most, and no content" if has_digests else ""
+    what = "that" if not tested else "the rest of it"
+    return [*lines, f"  whether {what} makes the difference is not tested{why}"]
+
+
+def _makes_as_recorded(read: ReadComparison, outcome: VariantOutcome) -> bool:
+    """Return True if a variant that ran the step had what was read as it was when the recording began."""
+    variant = outcome.variant
+    if outcome.result is None:
+        return False
+    if variant.replaced is not None and (read.kind, read.name) in variant.replaced.as_recorded:
+        return True
+    name = "TZ" if read.kind == ZONE else read.name if read.kind == VARIABLE else None
+    return variant.is_recorded and name in variant.environment
 
 
 def _block(what: str, reads: Sequence[ReadComparison]) -> list[str]:

@@ -9,6 +9,7 @@ import pytest
 
 from replayer.desync.outside_comparison import DIFFERS, EQUAL, LATER, NOT_COMPARED, ReadComparison
 from replayer.diagnose.explain.answer.explanation import DecidingReads, DecidingVariables
+from replayer.diagnose.explain.variants import Replaced, Variant, VariantOutcome
 from replayer.report.outside_lines import outside_cause_line, unrepeated_lines
 
 
@@ -113,3 +114,23 @@ def test_what_may_differ_is_told_before_the_cause_is_called_not_known() -> None:
         untested,
         "  --env PACE=VALUE tests a value",
     ]
+
+
+def test_what_was_tested_is_not_called_untested() -> None:
+    """A variant had what was read as it was when the recording began; of a number, the tape has more than a digest."""
+    processors, name = (
+        ReadComparison("threads", "os.cpu_count", "game.py", 3, "game.py:3", DIFFERS, "2 now, 4 then"),
+        "x.json",
+    )
+    read = ReadComparison("file", name, "game.py", 3, "game.py:3", DIFFERS, "other content")
+    replaced = Replaced("", "", as_recorded=(("threads", "os.cpu_count"),))
+    ran = VariantOutcome(Variant("", replaced=replaced), None, given=(5, None))
+    failed = VariantOutcome(Variant("", replaced=replaced), None)
+    untested = "makes the difference is not tested"
+    tested = "  tested: with what the recording noted of os.cpu_count, the step does not give the recorded state"
+    digest = ": the tape has a digest of it at most, and no content"
+
+    assert unrepeated_lines([processors], [failed])[2:] == [f"  whether that {untested}"]
+    assert unrepeated_lines([processors], [ran])[2:] == [tested]
+    assert unrepeated_lines([processors, read], [ran])[3:] == [tested, f"  whether the rest of it {untested}{digest}"]
+    assert unrepeated_lines([read], [ran])[2:] == [f"  whether that {untested}{digest}"]

@@ -36,6 +36,9 @@ from replayer.diagnose.explain.other_values.program_jobs import OF_PROGRAM
 from replayer.diagnose.explain.outside.first_seeds import first_seeds
 from replayer.diagnose.explain.outside.import_reads import noting_variables
 from replayer.diagnose.explain.outside.replaced_files import replace_files
+from replayer.diagnose.explain.outside.told_counts import replace_reads
+from replayer.diagnose.explain.statements.shared_result import shared_result
+from replayer.diagnose.explain.statements.values_then import values_then
 from replayer.diagnose.explain.trace_step import OTHER_THREADS, Result, TracedStep, trace_step, trace_step_in
 from replayer.diagnose.explain.values.given_values import GivenValues
 from replayer.diagnose.explain.values.joined import join_names, separate_names
@@ -368,9 +371,7 @@ def _change(simulation: Simulation, job: dict[str, Any]) -> None:
     if job["separated"]:
         separate_names(simulation, [(first, second) for first, second in job["separated"]])
     if "replaced" in job:
-        missing, times_ns, folder, emptied = job["replaced"]
-        is_own = OwnCode(simulation)
-        replace_files(missing, times_ns, Path(folder), is_own, emptied)
+        replace_reads(job["replaced"], is_own := OwnCode(simulation))
         use_stand_ins(job["stands_in"], is_own, job["number"])
 
 

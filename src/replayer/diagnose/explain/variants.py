@@ -56,6 +56,8 @@ class Replaced:
         stands_in: kinds of reads for which the step gets stand-ins; see desync/stand_ins.py.
         number: of the set of stand-ins.
         runs: the number of processes in which the step gave the same state with it.
+        counts: by name of a function that counts processors, what it tells the step.
+        as_recorded: kinds and names of the reads of which it makes what they were when the recording began.
     """
 
     what: str
@@ -66,6 +68,8 @@ class Replaced:
     number: int = 0
     runs: int = 1
     emptied: tuple[str, ...] = ()
+    counts: Mapping[str, int] = attrs.field(factory=dict, hash=False)
+    as_recorded: tuple[tuple[str, str], ...] = ()
 
 
 @attrs.frozen
@@ -326,7 +330,7 @@ class VariantRunner:
         if variant.replaced is not None:
             folder = tempfile.mkdtemp(dir=self._folder.name)
             one = variant.replaced
-            job["replaced"] = [list(one.missing), dict(one.times_ns), folder, list(one.emptied)]
+            job["replaced"] = [list(one.missing), dict(one.times_ns), folder, list(one.emptied), dict(one.counts)]
             job["stands_in"], job["number"] = list(variant.replaced.stands_in), variant.replaced.number
         return job
 

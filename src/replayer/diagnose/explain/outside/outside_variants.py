@@ -13,8 +13,19 @@ from functools import partial
 import attrs
 
 from recorder.ambient.outside.outside_note import OutsideNote
-from recorder.ambient.outside.outside_read import ABSENT, ATTRIBUTES, CHANGED, FILE, FOLDER, VARIABLE, OutsideRead
-from replayer.desync.outside_comparison import EQUAL, compare_reads, other_entries, shown_entries
+from recorder.ambient.outside.outside_read import (
+    ABSENT,
+    ATTRIBUTES,
+    CHANGED,
+    FILE,
+    FOLDER,
+    THREADS,
+    UNSET,
+    VARIABLE,
+    OutsideRead,
+)
+from replayer.desync.outside_comparison import EQUAL, compare_reads, noted_fact, other_entries, shown_entries
+from replayer.diagnose.explain.outside.told_counts import COUNTS
 from replayer.diagnose.explain.variants import Replaced, Variant, VariantOutcome
 
 # Processes in which a replacement must give the recorded state; more if the step differs from run to run as it is.
@@ -45,17 +56,21 @@ def outside_variants(
         # Of what cannot be inspected, os.path says that it is no file; the methods of Path raise.
         if read.kind in (FILE, ATTRIBUTES) and may_miss and os.path.isfile(read.name):  # noqa: PTH113
             what = f"{read.name} (read at {places[key]})"
-            replaced = Replaced(what, "this file is missing", missing=(read.name,))
+            fact = note.fact(FILE, read.name, read.path)
+            then = ((read.kind, read.name),) if fact == (ABSENT,) else ()
+            replaced = Replaced(what, "this file is missing", missing=(read.name,), as_recorded=then)
             variants.setdefault((FILE, read.name), _replacing(now, f"{read.name} missing", replaced))
         noted = note.fact(CHANGED, read.name) if read.kind == CHANGED else None
         if noted is not None and noted[0] is not None and noted[0].isdecimal() and noted[0] != read.fact:
             what = f"the time at which {read.name} was changed (read at {read.place})"
             replaced = Replaced(what, "it is the recorded one", times_ns={read.name: int(noted[0])})
             variants.setdefault((CHANGED, read.name), _replacing(now, f"{read.name} with its recorded time", replaced))
+    variants |= _with_noted_counts(now, step_reads, note)
     for read, when in [*((one, "") for one in step_reads), *((one, " on import") for one in imported)]:
         if read.kind == VARIABLE and read.name in os.environ and not read.name.startswith(PYTHONS):
             what = f"the environment variable {read.name} (read{when} at {read.place})"
-            variant = _replacing(now, f"{read.name} not set", Replaced(what, "it is not set"))
+            then = ((VARIABLE, read.name),) if note.fact(VARIABLE, read.name) == (UNSET,) else ()
+            variant = _replacing(now, f"{read.name} not set", Replaced(what, "it is not set", as_recorded=then))
             changed = attrs.evolve(variant, environment={**now.environment, read.name: None})
             variants.setdefault((VARIABLE, read.name), changed)
     others = (one for one in step_reads if (one.kind, one.name) not in equal | known)
@@ -75,8 +90,28 @@ def _with_noted_entries(now: Variant, read: OutsideRead, note: OutsideNote) -> d
         return {}
     what = f"the entries of {read.name} (read at {read.place}; {shown_entries(new, gone)})"
     missing = tuple(os.path.join(read.name, name) for name in new)  # noqa: PTH118
-    replaced = Replaced(what, "they are those of when the recording began", missing=missing)
+    replaced = Replaced(
+        what, "they are those of when the recording began", missing=missing, as_recorded=((FOLDER, read.name),)
+    )
     return {(FOLDER, read.name): _replacing(now, f"{read.name} with its entries of then", replaced)}
+
+
+def _with_noted_counts(now: Variant, reads: Iterable[OutsideRead], note: OutsideNote) -> dict[tuple[str, str], Variant]:
+    """The variant in which functions that count processors tell the step what they told when the recording began."""
+    noted = [(read, noted_fact(note, read)) for read in reads if read.name in COUNTS]
+    other = {read: int(fact) for read, fact in noted if fact is not None and fact.isdecimal() and fact != read.fact}
+    if not other:
+        return {}
+    names = " and ".join(f"{read.name} (read at {read.place})" for read in other)
+    told = " and ".join(map(str, other.values()))
+    replaced = Replaced(
+        f"the number of processors, by {names}",
+        "it is the recorded one, " + told if len(other) == 1 else f"they tell the recorded ones, {told}",
+        counts={read.name: count for read, count in other.items()},
+        as_recorded=tuple((read.kind, read.name) for read in other),
+    )
+    label = ", ".join(f"{read.name} tells {count}, as recorded" for read, count in other.items())
+    return {(THREADS, "processors"): _replacing(now, label, replaced)}
 
 
 def _emptied(now: Variant, reads: Iterable[OutsideRead]) -> list[Variant]:

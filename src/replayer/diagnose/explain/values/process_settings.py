@@ -204,14 +204,18 @@ def _builtins() -> dict[str, Any]:
     return {name: one for name, one in added_builtins().items() if type(one) in (bool, int, float, str, type(None))}
 
 
+# Of the process itself: a variant may tell its step something else.
+_affinity = getattr(os, "sched_getaffinity", lambda _: set[int]())
+
+
 def _usable() -> int:
     """The number of processors that this process may use."""
-    return len(os.sched_getaffinity(0))
+    return len(_affinity(0))
 
 
 def _set_usable(count: int) -> None:
     """Leave this process the first ones of its processors. Raises ValueError if it has not that many."""
-    processors = sorted(os.sched_getaffinity(0))
+    processors = sorted(_affinity(0))
     if not 0 < count <= len(processors):
         raise ValueError(f"expected 1 to {len(processors)} processors, as many as this process may use, got {count}")
     os.sched_setaffinity(0, processors[:count])

@@ -98,6 +98,14 @@ class Dicing:
         if os.path.exists("quiet.on"):
             os.environ.get("HOME")
         self.far += random.random()
+
+
+class Shared:
+    def __init__(self):
+        self.total = 0
+
+    def step(self, inputs):
+        self.total += 100 // len(os.sched_getaffinity(0)) + (os.cpu_count() or 1)  # Shared
 """
 
 
@@ -269,6 +277,23 @@ def test_a_variable_that_a_module_reads_on_import_is_named(
 
     assert facts["replaced"]["what"].startswith("the environment variable PACE (read on import at outside_programs.py:")
     assert facts["cause"]["line"] == line_of("Paced")
+
+
+@pytest.mark.seldom(0.3)
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="this system does not tell them")
+def test_a_recorded_number_of_processors_is_told_to_the_step(
+    programs: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No process here can have as many; the step gives the recorded state where it is told so."""
+    many = {*range(len(os.sched_getaffinity(0)) + 3)}
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "sched_getaffinity", lambda _: many)
+        play(programs, "Shared")
+    facts = explained("Shared", capsys)
+
+    assert facts["replaced"]["counts"] == {"os.sched_getaffinity": len(many)}
+    assert facts["replaced"]["how"] == f"it is the recorded one, {len(many)}"
+    assert facts["cause"]["line"] == line_of("Shared")
 
 
 @pytest.mark.long
