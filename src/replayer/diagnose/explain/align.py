@@ -1,7 +1,7 @@
 """Align two traces of one step: pair their records, and find from where on each value differs.
 
 Two records are paired if they are of the same line (in two versions of the code: of corresponding lines) and in the
-same order. After the two traces diverge, the nearest item is searched where both continue with the same lines.
+same order, in calls that correspond. After the two traces diverge, the nearest item is searched where both continue with the same lines.
 
 A difference that vanishes again, such as that of a cache that one variant had to fill, is not seen at the end.
 """
@@ -12,26 +12,13 @@ import attrs
 
 from replayer.diagnose.explain.foreign.fresh_memory import FreshMemory
 from replayer.diagnose.explain.line_pairs.line_map import LineMap
+from replayer.diagnose.explain.line_pairs.paired_records import RecordPairing
 from replayer.diagnose.explain.source_lines import SourceFile
 from replayer.diagnose.explain.step_trace import Record, StepTrace, Values
-
-WINDOW = 4000  # Records ahead in which two traces are searched for where they meet again.
 
 History = dict[str, list[tuple[int, int | None]]]  # By value name: digests, each with the item that follows it.
 
 HERE, DIVERGED, ARGUMENT, HIDDEN = "here", "diverged", "argument", "hidden"
-
-
-@attrs.frozen
-class Item:
-    """A pair of records, or one record without a counterpart.
-
-    Attributes:
-        first, second: indices of records; None in the trace that did not run this line.
-    """
-
-    first: int | None
-    second: int | None
 
 
 @attrs.frozen
@@ -79,9 +66,9 @@ class Alignment:
         }
         self.line_maps = _map_lines(first, second, self.paths)
         self.sources: dict[str, SourceFile] = {}
-        self.items = list(
-            _align(self._keys(first.records, is_second=False), self._keys(second.records, is_second=True))
-        )
+        keys = self._keys(first.records, is_second=False), self._keys(second.records, is_second=True)
+        is_same = all(lines.same for lines in self.line_maps.values())
+        self.items = RecordPairing(first.records, second.records, keys, is_one_version=is_same).items()
         self.item_of = {item.first: index for index, item in enumerate(self.items) if item.first is not None}
         pairs = [(item.first, item.second) for item in self.items] if past_memory else []
         self.memory = FreshMemory((first, second), pairs)
@@ -355,42 +342,3 @@ def _map_lines(first: StepTrace, second: StepTrace, loaded: dict[str, tuple[str,
         module: LineMap(SourceFile(pair[0] or pair[1] or ""), SourceFile(pair[1] or pair[0] or ""))
         for module, pair in paths.items()
     }
-
-
-Key = tuple[str, str, int]
-
-
-def _align(first: list[Key], second: list[Key]) -> list[Item]:
-    items: list[Item] = []
-    i = j = 0
-    while i < len(first) and j < len(second):
-        if first[i] == second[j]:
-            items.append(Item(i, j))
-            i, j = i + 1, j + 1
-            continue
-        skipped = _meeting(first, second, i, j)
-        items += [Item(number, None) for number in range(i, i + skipped[0])]
-        items += [Item(None, number) for number in range(j, j + skipped[1])]
-        i, j = i + skipped[0], j + skipped[1]
-    items += [Item(number, None) for number in range(i, len(first))]
-    items += [Item(None, number) for number in range(j, len(second))]
-    return items
-
-
-def _meeting(first: list[Key], second: list[Key], i: int, j: int) -> tuple[int, int]:
-    """The numbers of records to skip in each trace: then both continue with the same line, and the same one after."""
-    positions: dict[Key, list[int]] = {}
-    for number in range(j, min(len(second), j + WINDOW)):
-        positions.setdefault(second[number], []).append(number - j)
-    best = (len(first) - i, len(second) - j)
-    best_sum = sum(best)
-    for left in range(min(len(first) - i, WINDOW)):
-        if left >= best_sum:
-            break
-        for right in positions.get(first[i + left], ()):
-            if left + right >= best_sum:
-                break
-            if first[i + left + 1 : i + left + 2] == second[j + right + 1 : j + right + 2]:
-                best, best_sum = (left, right), left + right
-                break
-    return best

@@ -439,3 +439,47 @@ def test_a_part_of_a_plain_tuple_is_not_called_the_whole_result() -> None:
     assert watch.run("os.stat", lambda: os.stat("."), [])  # noqa: PTH116
     assert watch.run("len", lambda: 3, [])
     assert [(len(outputs), parts) for _, _, outputs, parts in noted] == [(3, ["[0]", "[1]"]), (1, []), (1, [])]
+
+
+TIMED = """
+def step(self, inputs):
+    end = time.process_time() + 3  # HERE
+    while time.process_time() < end:
+        self.guess()
+    self.place(5)
+    self.state["count"][()] += 1
+
+def guess(self):
+    for row in range(SIZE):
+        self.place(row % 5)
+
+def place(self, row):
+    self.state["x"][row] += 1
+    return row
+"""
+
+
+@pytest.mark.parametrize("size", [3, 3000])
+def test_two_steps_diverge_where_one_leaves_a_loop_earlier(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    """The function that both call afterwards, one of them from the loop, is not where: it is another call of it."""
+    simulation = load(tmp_path, "timed", TIMED.replace("SIZE", str(size)))
+    sys.modules["planted_here"].time = time  # type: ignore[attr-defined]
+    traces = []
+    for turns in (0, 2):
+        told = iter([0.0, *range(turns), *[9.0] * 9])
+        monkeypatch.setattr(time, "process_time", told.__next__)
+        traces.append(StepTrace.from_plain(in_a_copy(lambda: trace_step(simulation, None).to_plain())["trace"]))
+    alignment = Alignment(*traces)
+    cause = find_cause(alignment)
+    lines = (tmp_path / "timed" / "planted_here.py").read_text().splitlines()
+    assert cause is not None
+    loop, after = (number for number, line in enumerate(lines, 1) if line.endswith(("< end:", "place(5)")))
+    assert cause.place.line == loop
+    assert [place.line for place, _ in cause.way] == [loop]
+    pairs = [(one.first, one.second) for one in alignment.items if one.first is not None and one.second is not None]
+    (at,) = [
+        pair for pair in pairs if traces[0].records[pair[0]].line == after and traces[0].records[pair[0]].kind == "line"
+    ]
+    assert traces[1].records[at[1]].line == after

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 
 import attrs
 
-from replayer.diagnose.explain.align import DIVERGED, Alignment, Item, ValueOrigin
+from replayer.diagnose.explain.align import DIVERGED, Alignment, ValueOrigin
 from replayer.diagnose.explain.answer.differing_value import ABSENT, NOT_KEPT, differing_value
 from replayer.diagnose.explain.answer.not_passed import variable_text
 from replayer.diagnose.explain.answer.shown_names import shown_name
 from replayer.diagnose.explain.cause import DifferingValue, SourceLocation, is_save
+from replayer.diagnose.explain.line_pairs.paired_records import Item
 from replayer.diagnose.explain.source_lines import Statement
 from replayer.diagnose.explain.step_trace import LINE, RETURN, Record, is_inner
 
