@@ -399,3 +399,38 @@ def test_which_lines_the_step_may_run(tmp_path: Path, name: str, of_others: list
     found = changing_lines(program_code(importlib.import_module("quay").Game(), "step"), [name])
     assert [one.function for one in found.of_others] == of_others
     assert [one.function for one in found.of_step] == of_step
+
+
+DRAWS = """
+class Den:
+    def __init__(self):
+        self.luck = None
+
+    def step(self, inputs):
+        self.throw()
+        self.luck.random()
+
+    def throw(self):
+        return self.luck.randint(1, 6)
+
+    def hint(self):
+        return max(self.throw() for _ in range(3))
+
+    def peek(self):
+        luck = self.luck
+        return luck.gauss(0, 1)
+
+
+def loop(den):
+    den.step(None)
+"""
+
+
+def test_lines_that_draw_through_a_function_of_the_step(tmp_path: Path) -> None:
+    """The step runs what they call as well, but not them; that the program runs the step is no such line."""
+    (tmp_path / "den.py").write_text(DRAWS)
+    found = changing_lines(program_code(importlib.import_module("den").Den(), "step"), ["luck"])
+    assert [(one.function, one.text) for one in found.of_others] == [
+        ("Den.peek", "luck.gauss(0, 1)"),
+        ("Den.hint", "self.throw(), by way of Den.throw()"),
+    ]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import attrs
@@ -25,6 +25,7 @@ betavariate expovariate triangular integers normal standard_normal permutation p
 _CHANGE_ARGUMENTS = """
 shuffle heapify heappush heappop heapreplace heappushpop insort insort_left insort_right permuted copyto put
 """
+DRAW = frozenset(_DRAW.split())
 CHANGE, CHANGE_ARGUMENT = frozenset(f"{_CHANGE_LISTS} {_DRAW}".split()), frozenset(_CHANGE_ARGUMENTS.split())
 _SETTERS = frozenset(("setattr", "delattr"))
 _SIGNS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
@@ -49,7 +50,38 @@ def changing_lines(code: ProgramCode, names: Iterable[str]) -> ChangingLines:
     """The lines that change attributes with these names, or what they or variables of these names hold."""
     wanted = set(names)
     others, given, own = (list(_places(part, wanted)) for part in (code.of_others, code.given, code.of_step))
-    return ChangingLines([*others, *given], own)
+    return ChangingLines([*others, *given, *_drawing_calls(code, wanted)], own)
+
+
+def _drawing_calls(code: ProgramCode, wanted: set[str]) -> list[SourceLocation]:
+    """The lines that call a function which draws from a generator with such a name, and that the step may run as well.
+
+    Not the step itself, which the program runs, nor a name that several functions have: which one is called is not seen.
+    """
+    names = Counter(one.last_name for one in (*code.of_step, *code.given, *code.of_others))
+    drawing = {
+        one.last_name: one.name
+        for one in code.of_step
+        if one.last_name != code.step and names[one.last_name] == 1 and any(map(_is_draw(wanted), _changes(one)))
+    }
+    found: dict[SourceLocation, None] = {}
+    for function in (*code.of_others, *code.given):
+        for node in function.own:
+            called = node.func if isinstance(node, ast.Call) else None
+            last = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+            if last in drawing:
+                text = f"{' '.join(ast.unparse(node).split())}, by way of {drawing[last]}()"
+                found[SourceLocation(function.path, int(getattr(node, "lineno", 0)), function.name, text)] = None
+    return list(found)
+
+
+def _is_draw(wanted: set[str]) -> Callable[[tuple[str, ast.AST]], bool]:
+    def is_draw(change: tuple[str, ast.AST]) -> bool:
+        name, node = change
+        called = node.func if isinstance(node, ast.Call) else None
+        return name in wanted and isinstance(called, ast.Attribute) and called.attr in DRAW
+
+    return is_draw
 
 
 def written_by_others(code: ProgramCode) -> Written:

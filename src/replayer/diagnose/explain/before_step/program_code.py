@@ -52,11 +52,13 @@ class ProgramCode:
         of_step: those that the step may run, by the names in it.
         given: others that the program gives to something by their names, or that run later: it is not seen who runs them.
         of_others: all others.
+        step: the name of the step's method.
     """
 
     of_step: list[Function]
     given: list[Function]
     of_others: list[Function]
+    step: str
 
 
 def program_code(subject: Any, step: str) -> ProgramCode:
@@ -71,6 +73,7 @@ def program_code(subject: Any, step: str) -> ProgramCode:
         [one for one in of_step if one.last_name not in _MAKING],
         later,
         [one for one in rest if not (one.runs_later or one.last_name in given)],
+        step,
     )
 
 
