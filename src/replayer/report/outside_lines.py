@@ -13,9 +13,8 @@ from replayer.diagnose.explain.answer.explanation import DecidingVariables, Expl
 from replayer.diagnose.explain.outside.further_variants import memory_text
 from replayer.diagnose.explain.trace_step import NOT_REPEATABLE
 from replayer.diagnose.explain.variant_choice import SEED
-from replayer.report.program_lines import other_values_text, run_before_text, shared_lines
 from replayer.diagnose.explain.variants import VariantOutcome
-from replayer.report.program_lines import run_before_text, shared_lines
+from replayer.report.program_lines import other_values_text, run_before_text, shared_lines
 
 _READS_SHOWN = 12
 _NAMES_SHOWN = 6

@@ -35,10 +35,7 @@ from replayer.diagnose.explain.given.resumed import give_by_resuming
 from replayer.diagnose.explain.other_values.program_jobs import OF_PROGRAM
 from replayer.diagnose.explain.outside.first_seeds import first_seeds
 from replayer.diagnose.explain.outside.import_reads import noting_variables
-from replayer.diagnose.explain.outside.replaced_files import replace_files
 from replayer.diagnose.explain.outside.told_counts import replace_reads
-from replayer.diagnose.explain.statements.shared_result import shared_result
-from replayer.diagnose.explain.statements.values_then import values_then
 from replayer.diagnose.explain.trace_step import OTHER_THREADS, Result, TracedStep, trace_step, trace_step_in
 from replayer.diagnose.explain.values.given_values import GivenValues
 from replayer.diagnose.explain.values.joined import join_names, separate_names
