@@ -7,6 +7,7 @@ from typing import Any
 
 import attrs
 
+from recorder.ambient.outside.code_parts.machine_code import LoadedCode
 from recorder.ambient.outside.loaded_code import compare_code
 from recorder.ambient.outside.outside_note import OutsideNote, ReplacedCode
 from recorder.processes.fork_call import in_a_copy
@@ -21,6 +22,7 @@ from sim.kernel.simulation import inner_of, subject_of
 
 CODE = "another version of the code"
 NAMED_MAX = 8  # Definitions in a sentence.
+LOADED_NAMED_MAX = 3  # Compiled functions, with what they take from elsewhere.
 _EQUAL = "compared and equal"
 _CHANGED, _REMOVED = "changed since the recording, or new", "removed since the recording"
 _REPLACED = "replaced while the run was recorded"
@@ -32,6 +34,7 @@ _LEFT_OUT_OF_RUNS = "not compared, since they are no plain values and functions 
 _NOT_NOTED = "not compared, since the tape has no note of them"
 _OF_CODE = (_CHANGED, _REMOVED, _REPLACED, _OTHER_VALUES, _OTHER_MODULES)
 _NOT_TESTED = "not tested whether that makes the difference"
+_MACHINE_CODE = "not compared is machine code that the recorded run loaded from numba's cache on disk"
 
 
 def compared_code(tape: Tape, factory: Factory | None) -> TestedCause | None:
@@ -99,6 +102,7 @@ def _told(found: dict[str, Any], outside: OutsideNote, *, is_known: bool) -> Tes
     fixed, of_runs = _parted(found, "left_out")
     not_compared = ((_LEFT_OUT, fixed), (_LEFT_OUT_OF_RUNS, of_runs), (_NOT_NOTED, found["not_noted"]))
     left_out = "".join(f"; {text}: {_names(names)}" for text, names in not_compared if names)
+    left_out += f"; {_MACHINE_CODE}: {_loaded_text(outside.machine_code)}" if outside.machine_code else ""
     if is_changed:
         only_runs = all(text.startswith((_EQUAL, _RUN_VALUES)) for text in texts)
         return TestedCause(CODE, "; ".join([*texts, _NOT_TESTED]) + (left_out if only_runs else ""), suspicious=None)
@@ -114,6 +118,17 @@ def _parted(found: dict[str, Any], key: str) -> tuple[list[str], list[str]]:
     """Values that no function was seen to change, and the others."""
     changed = set(found["by_functions"])
     return [one for one in found[key] if one not in changed], [one for one in found[key] if one in changed]
+
+
+def _loaded_text(loaded: Sequence[LoadedCode]) -> str:
+    """Without a semicolon, which ends a part of what is told."""
+    texts = []
+    for one in loaded[:LOADED_NAMED_MAX]:
+        text = f"{one.name} ({one.place}), which numba does not renew when {' or '.join(one.taken)} changes"
+        older = f" (its file in the cache was older than {', '.join(one.newer)})" if one.newer else ""
+        texts.append(plain_text(text + older).replace(";", ","))
+    more = len(loaded) - len(texts)
+    return f"{' and '.join(texts)}{f' and {more:,} more' if more else ''}"
 
 
 def _replaced_text(one: ReplacedCode) -> str:
@@ -166,10 +181,11 @@ def _has_part(code: TestedCause | None, beginnings: tuple[str, ...]) -> bool:
 
 def versions_not_tested(code: TestedCause | None) -> str:
     """The versions of which nothing is known. code: the result of compared_code."""
+    machine_code = "the machine code of the recording, " if _has_part(code, (_MACHINE_CODE,)) else ""
     if (
         code is not None
         and code.found.startswith(_EQUAL)
         and not any(text in code.found for text in (_LEFT_OUT, _NOT_NOTED, _OTHER_MODULES))
     ):
-        return "other versions of libraries"
-    return "other versions of the code (--code FOLDER) and of libraries"
+        return f"{machine_code}other versions of libraries"
+    return f"{machine_code}other versions of the code (--code FOLDER) and of libraries"

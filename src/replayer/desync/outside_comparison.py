@@ -53,10 +53,12 @@ from recorder.ambient.outside.process_facts import (
 )
 from recorder.ambient.outside.process_facts import FOLDER as WORKING_DIRECTORY
 from recorder.ambient.outside.read_functions import seed_fact
+from recorder.text import counted
 from replayer.tape.noted_outside import NotedAtTick
 
 DIFFERS, EQUAL, NOT_NOTED, NOT_COMPARED = "differs", "equal", "not noted", "not compared"
 BEGAN = "when the recording began"
+NAMED_MAX = 8  # Reads in a sentence.
 LATER = "changed later"  # A file that the recording did not note, changed after it began.
 ENTRIES_SHOWN = 4  # Of a folder, that came or went.
 _LOADED_NS = time.time_ns()  # The steps that this process runs may write files.
@@ -130,6 +132,19 @@ class SettingsComparison:
 
 
 _MISSING = "loaded when the recording began, not found now"
+
+
+def few_texts(reads: list[str]) -> list[str]:
+    """The first ones, and how many more there are: a step may read any number of files."""
+    more = len(reads) - NAMED_MAX
+    return [*reads[:NAMED_MAX], f"and {counted(more, 'more read')}"] if more > 0 else reads
+
+
+def most_telling(reads: list[ReadComparison]) -> list[ReadComparison]:
+    """In another order, if not all of them will be named: files that were changed later come first, and other files last."""
+    if len(reads) <= NAMED_MAX:
+        return reads
+    return sorted(reads, key=lambda read: read.result != LATER and 1 + (read.kind in (FILE, FOLDER, ATTRIBUTES)))
 
 
 def compare_reads(

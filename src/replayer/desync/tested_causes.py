@@ -30,6 +30,8 @@ from replayer.desync.outside_comparison import (
     ReadComparison,
     compare_reads,
     compare_settings,
+    few_texts,
+    most_telling,
     setting_read,
     when_changed,
     with_later_changes,
@@ -330,7 +332,7 @@ def _environment(tape: Tape, tick: int, reads: list[OutsideRead] | None) -> list
         parts.append(
             f"{CHANGED_WHILE}: {'; '.join(map(change_text, at.changes))}; not tested whether that makes the difference"
         )
-    found = [TestedCause(cause, "; ".join(map(plain_text, different)), suspicious=True)] if different else []
+    found = [TestedCause(cause, "; ".join(map(plain_text, few_texts(different))), suspicious=True)] if different else []
     is_known = (
         at.is_known and not at.unknown
     ) or settings is None  # Without a note on settings, none is said to be equal.
@@ -338,7 +340,8 @@ def _environment(tape: Tape, tick: int, reads: list[OutsideRead] | None) -> list
     is_decided = reads is not None and not (parts or different) and is_known and all(is_of_tick)
     is_decided = is_decided and all(read.result == EQUAL for read in compared)
     parts += _equal_parts(equal, compared, at)
-    left_out = [_left_out_text(read) for read in compared if read.result in (NOT_COMPARED, NOT_NOTED, LATER)]
+    reads_left = [read for read in compared if read.result in (NOT_COMPARED, NOT_NOTED, LATER)]
+    left_out = few_texts([_left_out_text(read) for read in most_telling(reads_left)])
     left_out += [_unknown_text(name, *ticks) for name, ticks in at.unknown.items()]
     left_out.append("files, clocks, other variables" if reads is None else "what other steps read")
     if not any(read.kind == ARGUMENTS for read in compared):
@@ -370,7 +373,7 @@ def _equal_parts(equal: list[str], compared: Iterable[ReadComparison], at: Noted
     parts = [f"{', '.join(names)} ({when})" for when, names in whens.items()]
     rest = [name for name, setting in settings.items() if setting is None]
     equal_parts = [f"compared and equal: {', '.join(parts)}"] if parts else []
-    return [*equal_parts, *([f"as {BEGAN}: {', '.join(rest)}"] if rest else [])]
+    return [*equal_parts, *([f"as {BEGAN}: {', '.join(few_texts(rest))}"] if rest else [])]
 
 
 def changed_lines(changes: Sequence[str]) -> list[str]:

@@ -11,6 +11,7 @@ from recorder.text import counted
 from replayer.desync.outside_comparison import DIFFERS, EQUAL, LATER, NOT_COMPARED, ReadComparison
 from replayer.diagnose.explain.answer.explanation import DecidingVariables, Explanation
 from replayer.diagnose.explain.outside.further_variants import memory_text
+from replayer.diagnose.explain.outside.outside_variants import CACHE_FOLDER
 from replayer.diagnose.explain.trace_step import NOT_REPEATABLE
 from replayer.diagnose.explain.variant_choice import SEED
 from replayer.diagnose.explain.variants import VariantOutcome
@@ -123,6 +124,9 @@ def _variables_text(found: DecidingVariables | None) -> str | None:
     if found is None:
         return None
     runs = f"(in {found.runs} of {found.runs} processes each)"
+    if list(found.values) == [CACHE_FOLDER]:
+        gives = "where that is empty, the step gives the recorded state, with what it holds now another one"
+        return f"machine code in numba's cache on disk: {gives} {runs}"
     is_seed = list(found.values) == [SEED]
     if found.is_recorded:
         then = {name: f"{_set_text(recorded)} in the recording" for name, (recorded, _) in found.values.items()}

@@ -195,6 +195,21 @@ def test_modules_of_what_stands_in_tables_are_compared(load_shop: Load) -> None:
     assert "Stall" not in str(found.different)
 
 
+@pytest.mark.parametrize("wrapper", ["functools.cache", "functools.partial"])
+def test_modules_of_which_only_wrapped_functions_are_used_are_compared(load_shop: Load, wrapper: str) -> None:
+    """What the wrapped function calls there is, too; a tape of before has no digest of that module."""
+    shop = SHOP.replace("import code_of_its_helpers\n", "")
+    helpers = f"import functools\n\n\ndef rate():\n    return 2\n\n\n@{wrapper}\ndef half(x):\n    return x / rate()\n"
+    plain = code_note(load_shop(shop, helpers).Shop())[KEY]
+    edited = load_shop(shop, helpers.replace("return 2", "return 3")).Shop()
+    for kept, different in (("", [f"rate ({HELPERS}.py:5)"]), ("wrapped", [])):
+        note = decode_code_note({name: one for name, one in plain.items() if name != kept})
+        assert note is not None
+        found = compare_code(note, edited)
+        assert found is not None
+        assert found.different == different
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [

@@ -16,8 +16,13 @@ from replayer.desync.outside_comparison import (
     DIFFERS,
     EQUAL,
     LATER,
+    NOT_COMPARED,
+    NOT_NOTED,
+    ReadComparison,
     compare_reads,
     compare_settings,
+    few_texts,
+    most_telling,
     with_later_changes,
 )
 
@@ -339,3 +344,14 @@ def test_a_file_is_compared_by_what_is_in_it(tmp_path: Path, content: str | None
         os.utime(path, ns=times)
     (compared,) = compare_reads(note, [OutsideRead("file", str(path), "game.py", 7, content_fact(str(path)))])
     assert (compared.result, compared.found) == (result, found)
+
+
+def test_a_sentence_names_a_few_reads_and_counts_the_others() -> None:
+    """Files that were changed later come first, then what is no file; of few reads the order stays."""
+    files = [ReadComparison("file", f"{number}.json", "game.py", 1, "game.py:1", NOT_NOTED, "") for number in range(20)]
+    clock = ReadComparison("clock", "time.time", "game.py", 2, "game.py:2", NOT_COMPARED, "")
+    later = ReadComparison("file", "later.json", "game.py", 1, "game.py:1", LATER, "")
+    named = few_texts([read.name for read in most_telling([*files, clock, later])])
+    assert named == ["later.json", "time.time", *(f"{number}.json" for number in range(6)), "and 14 more reads"]
+    assert most_telling([*files[:3], clock]) == [*files[:3], clock]
+    assert few_texts(["a", "b"]) == ["a", "b"]

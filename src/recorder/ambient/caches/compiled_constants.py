@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from recorder.ambient.outside.code_parts.machine_code import is_compiled
 from recorder.ambient.outside.code_text import is_constant
-from recorder.ambient.roots import Roots, content_of, put_cache
+from recorder.ambient.roots import Roots, put_cache
 
 Key = tuple[str, str]  # The label of a compiled function, and the name that it took the value of.
 UNKNOWN: Any = object()  # Compiled more than once, with different values.
@@ -103,12 +104,6 @@ def _found(roots: Roots) -> dict[str, Any]:
         label = f"{value.py_func.__module__}.{value.py_func.__qualname__}"
         found.setdefault(label, value)
     return found
-
-
-def is_compiled(value: Any) -> bool:
-    """Return True for a function that numba compiles, whose Python function is its py_func."""
-    kind = type(value)
-    return kind.__module__.startswith("numba.") and type((content_of(value) or {}).get("py_func")) is FunctionType
 
 
 def _is_fixed(function: Any) -> bool:

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from recorder.ambient.outside.code_parts.machine_code import KEY as MACHINE_CODE
+from recorder.ambient.outside.code_parts.machine_code import MachineCode
 from recorder.ambient.outside.code_parts.places import Place, places_of
 from recorder.ambient.outside.line_digests import operations
 from recorder.ambient.outside.loaded_code import (
@@ -49,12 +51,14 @@ class CodeWatch:
         """
         self._last, self._replaced = tick, list[list[Any]]()
         self._watched: list[_Watched] = []
+        self._machine_code = MachineCode(())
         self._has_failed = False
         is_known = earlier is None or (isinstance(earlier, dict) and bool(earlier))  # No other outcome holds a note.
         self._unknown_before = 0 if is_known else tick
         match earlier:
-            case {"outside": {"replaced": list(replaced), "unknown_before": int(unknown)}}:
+            case {"outside": {"replaced": list(replaced), "unknown_before": int(unknown)} as noted}:
                 self._unknown_before, self._replaced = unknown, replaced
+                self._machine_code = MachineCode((), noted.get(MACHINE_CODE))
         self._try(lambda: self._begin(simulation, decode_code_note(note) if earlier is not None else None))
 
     def _begin(self, simulation: Any, note: CodeNote | None) -> None:
@@ -62,7 +66,9 @@ class CodeWatch:
         compared = compare_code(note, simulation) if note is not None else None
         if compared is not None:  # The sessions before may have had other code.
             self._note(compared.different, self._last)
-        watched = [_Watched(place) for place in places_of(simulation)]
+        places = list(places_of(simulation))
+        self._machine_code = MachineCode(places, self._machine_code.plain())
+        watched = [_Watched(place) for place in places]
         written = {name for one in watched for name in one.globals_written()}  # By steps, as they will be in a replay.
         self._watched = [one for one in watched if one.is_code and one.name not in written][:DEFINITIONS_MAX]
 
@@ -72,6 +78,7 @@ class CodeWatch:
 
     def _look(self, tick: int) -> None:
         self._note([name for one in self._watched if (name := one.replaced_by()) is not None], tick)
+        self._machine_code.look()
         self._last = tick
 
     def _try(self, work: Callable[[], None]) -> None:
@@ -87,9 +94,11 @@ class CodeWatch:
         self.look(tick)
         if self._has_failed:
             self._unknown_before = tick
-        if not isinstance(end, dict) or not (self._replaced or self._unknown_before):
+        machine_code = self._machine_code.plain()
+        if not isinstance(end, dict) or not (self._replaced or self._unknown_before or machine_code):
             return end
         found: dict[str, Any] = {"replaced": self._replaced, "unknown_before": self._unknown_before}
+        found |= {MACHINE_CODE: machine_code} if machine_code else {}
         return {**end, KEY: {**end.get(KEY, {}), **found}}
 
     def _note(self, names: list[str], tick: int) -> None:

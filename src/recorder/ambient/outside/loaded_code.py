@@ -95,16 +95,15 @@ class CodeNote:
 
     Attributes:
         python: the version that compiled the code, with its level of optimization.
-        definitions: the digests of functions.
-        values: those of plain values.
+        definitions, values: the digests of functions, and those of plain values.
         lines: by a digest of a function's name and its number of that name, the digests of its lines, joined.
         is_kept_early: kept has the names of modules, as earlier versions noted it.
         kept: the digests of what functions, partial calls and patterns keep; None in the note of an earlier version.
         imported: the digests of the modules that functions import; None in the note of an earlier version.
-        statements: those of class statements, decorators, and what names stand for; None in the note of an earlier
-            version, and if there were too many.
+        statements: those of class statements, decorators, and what names stand for; None as above, and if too many.
         references: those of functions of C that names stand for, and of the order of arrays in memory; None as above.
         tables: those of tables that hold names, or are further containers; None as above.
+        has_wrapped: it has modules of which only wrapped functions are used, as earlier versions had not.
     """
 
     python: str
@@ -117,6 +116,7 @@ class CodeNote:
     statements: frozenset[bytes] | None = None
     references: frozenset[bytes] | None = None
     tables: frozenset[bytes] | None = None
+    has_wrapped: bool = attrs.field(default=False, kw_only=True)
 
 
 @attrs.frozen
@@ -128,8 +128,7 @@ class CodeComparison:
         different: those that the note does not have: changed since, or new; each as "Shop.step (shop.py:14)".
         compared_values: how many plain values there are.
         values: those that the note does not have, in the same form.
-        gone: how many functions the note has, of which nothing is there now, changed or not.
-        gone_values: the same of plain values.
+        gone, gone_values: how many functions and values the note has, of which nothing is there now, changed or not.
         left_out: values that functions name and that cannot be compared, in the same form.
         imported: modules that functions import and whose source is another one, each with the line that imports it.
         gone_statements: how many class statements and meanings of names the note has besides those that are there now.
@@ -171,7 +170,7 @@ def code_note(simulation: Any) -> dict[str, Any]:
     if not definitions or len(definitions) + len(values) + len(kept) + len(imported) > DEFINITIONS_MAX:
         return {}
     known: dict[str, Any] = {"python": _python(), "definitions": joined(definitions), "values": joined(values)}
-    known |= {"keeps": joined(kept), "imported": joined(imported)}
+    known |= {"keeps": joined(kept), "imported": joined(imported), "wrapped": True}
     further = {"tables": tables, "statements": statements[True], "references": statements[False]}
     known |= {key: joined(one) for key, one in further.items() if len(one) <= DEFINITIONS_MAX}
     return {KEY: {**known, "lines": lines} if len(lines) <= LINES_BYTES_MAX else known}
@@ -187,7 +186,8 @@ def decode_code_note(plain: Any) -> CodeNote | None:
             names = ("kept" if is_early else "keeps", "imported", "statements", "references", "tables")
             kept, *later = (parted_if_any(plain.get(name)) for name in names)
             lines = parted_lines(plain.get("lines"))
-            return CodeNote(python, parted(definitions), parted(values), lines, is_early, kept, *later)
+            note = CodeNote(python, parted(definitions), parted(values), lines, is_early, kept, *later)
+            return attrs.evolve(note, has_wrapped=plain.get("wrapped") is True)
     return None
 
 
@@ -195,7 +195,7 @@ def compare_code(note: CodeNote, simulation: Any) -> CodeComparison | None:
     """Compare the code around a simulation's class with a note; None for the code of another version of Python."""
     if note.python != _python():
         return None
-    places = list(places_of(simulation, in_tables=note.tables is not None))
+    places = list(places_of(simulation, in_tables=note.tables is not None, through_wrappers=note.has_wrapped))
     named = list(_definitions(places))
     values, code = ({_digest(one): one for one in named if one.is_value is value} for value in (True, False))
     new = [one for digest, one in code.items() if digest not in note.definitions]

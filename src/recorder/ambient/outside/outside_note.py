@@ -10,6 +10,8 @@ from typing import Any
 
 import attrs
 
+from recorder.ambient.outside.code_parts.machine_code import KEY as MACHINE_CODE
+from recorder.ambient.outside.code_parts.machine_code import LOADED_MAX, LoadedCode, decode_loaded
 from recorder.ambient.outside.code_parts.named_outside import NAMED_MAX, NamedFact, named_facts, named_path
 from recorder.ambient.outside.loaded_code import KEY as CODE
 from recorder.ambient.outside.loaded_code import CodeNote, decode_code_note
@@ -136,6 +138,7 @@ class OutsideNote:
         watches: True if settings of the process that were changed while the run was recorded are in the end of the tape.
         settings: those.
         named: what the code names of the outside world, as it was when the recording began; see named_outside.py.
+        machine_code: that numba loaded from its cache on disk; only in the end of a tape.
     """
 
     process: dict[str, str] | None = None
@@ -148,6 +151,7 @@ class OutsideNote:
     watches: bool = False
     settings: WatchedSettings = attrs.field(factory=WatchedSettings)
     named: tuple[NamedFact, ...] = ()
+    machine_code: tuple[LoadedCode, ...] = ()
 
     def fact(self, kind: str, name: str, reader: str = "") -> tuple[str | None] | None:
         """The noted fact, in a tuple; None if it was not noted. reader: the file of the user's code that reads it."""
@@ -215,6 +219,10 @@ def decode_note(*plain: Any) -> OutsideNote:
         match part.get("named"):
             case list(facts):
                 note = attrs.evolve(note, named=tuple(filter(None, map(_decode_named, facts[:NAMED_MAX]))))
+        match part.get(MACHINE_CODE):
+            case list(loaded):
+                known_loads = tuple(filter(None, map(decode_loaded, loaded[:LOADED_MAX])))
+                note = attrs.evolve(note, machine_code=known_loads)
         match part:
             case {"replaced": list(replaced), "unknown_before": int(unknown)}:
                 known = [one for one in map(_decode_replaced, replaced[:REPLACED_MAX]) if one is not None]

@@ -31,7 +31,7 @@ from replayer.diagnose.explain.outside.deciding_variables import with_deciding_v
 from replayer.diagnose.explain.outside.further_variants import try_further
 from replayer.diagnose.explain.outside.kinds_tested import KindsTested
 from replayer.diagnose.explain.outside.noted_reads import with_noted
-from replayer.diagnose.explain.outside.outside_variants import outside_variants, run_some
+from replayer.diagnose.explain.outside.outside_variants import outside_variants, run_some, without_machine_code
 from replayer.diagnose.explain.outside.tested_settings import settings_tested
 from replayer.diagnose.explain.statements.with_lines_run import with_lines_run
 from replayer.diagnose.explain.values.process_settings import differing_settings, process_settings
@@ -391,6 +391,7 @@ class _Case:
 
         if present is not None and not self.asked:
             replacing = outside_variants(self.now, reads, present.imported, noted_outside(self.tape))
+            replacing += without_machine_code(self.now, self.runner.empty_folder)
             outcomes = run_some(replacing, self.now, recorded_hash, earlier, run)
             if pair is not None or any(outcome.result == (recorded_hash, None) for outcome in outcomes):
                 return outcomes

@@ -312,6 +312,10 @@ class VariantRunner:
                     cast(IO[bytes], pipe).close()
         self._folder.cleanup()
 
+    def empty_folder(self) -> str:
+        """A new empty folder, which is there until the runner ends."""
+        return tempfile.mkdtemp(dir=self._folder.name)
+
     # --- inside
 
     def _job(self, what: str, variant: Variant) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import sys
 import types
@@ -45,12 +46,13 @@ class Place:
         return vars(self.holder).get(self.key)
 
 
-def places_of(simulation: Any, *, in_tables: bool = True) -> Iterator[Place]:
+def places_of(simulation: Any, *, in_tables: bool = True, through_wrappers: bool = True) -> Iterator[Place]:
     """The names in the modules around the simulation's class, and in the classes that these define.
 
     in_tables: also of modules that are used by what stands in tables alone, which earlier versions did not note.
+    through_wrappers: also of those of which only wrapped functions are used, such as compiled ones; the same holds of them.
     """
-    for name, path, content in _modules_of(simulation, in_tables=in_tables):
+    for name, path, content in _modules_of(simulation, in_tables=in_tables, through_wrappers=through_wrappers):
         yield from _places_in(sys.modules[name], content, name, "", path)
 
 
@@ -59,7 +61,9 @@ def files_of(simulation: Any) -> Iterator[str]:
     return (path for _, path, _ in _modules_of(simulation))
 
 
-def _modules_of(simulation: Any, *, in_tables: bool = True) -> Iterator[tuple[str, str, dict[str, Any]]]:
+def _modules_of(
+    simulation: Any, *, in_tables: bool = True, through_wrappers: bool = True
+) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """The modules: the name, the file and a copy of the content of each."""
     kinds = [kind for one in objects_of(simulation) for kind in type(one).__mro__]
     waiting = [name for name in dict.fromkeys(map(module_of, kinds)) if counts(name)]
@@ -72,7 +76,9 @@ def _modules_of(simulation: Any, *, in_tables: bool = True) -> Iterator[tuple[st
             content.pop(only_here, None)
         yield name, path, content
         used = {
-            _module_name(one) for value in content.values() for one in (value, *(_in_table(value) if in_tables else ()))
+            _module_name(_unwrapped(one) if through_wrappers else one)
+            for value in content.values()
+            for one in (value, *(_in_table(value) if in_tables else ()))
         }
         more = [one for one in sorted(used - seen) if counts(one)]
         seen.update(more)
@@ -112,6 +118,17 @@ def counts(name: str) -> bool:
     """Return True for a loaded module of the user's."""
     is_loaded = isinstance(sys.modules.get(name), types.ModuleType)
     return is_loaded and name.partition(".")[0] not in _LIBRARY and is_users(name)
+
+
+def _unwrapped(value: Any) -> Any:
+    """The function in what a decorator made of it, such as numba's or functools.cache; anything else as it is."""
+    kind = type(value)
+    if issubclass(kind, types.ModuleType | type | types.FunctionType):
+        return value
+    if issubclass(kind, functools.partial):
+        return value.func
+    content = content_of(value)
+    return content.get("__wrapped__", value) if type(content) is dict else value
 
 
 def _module_name(value: Any) -> str:

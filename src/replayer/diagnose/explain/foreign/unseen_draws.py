@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from recorder.ambient.caches.compiled_constants import is_compiled
+from recorder.ambient.outside.code_parts.machine_code import is_compiled
 from recorder.ambient.outside.outside_read import GENERATOR, OutsideRead
 from recorder.ambient.outside.own_code import OwnCode
 from recorder.ambient.roots import content_of

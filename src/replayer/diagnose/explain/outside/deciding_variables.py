@@ -13,6 +13,7 @@ from typing import Any
 import attrs
 
 from replayer.diagnose.explain.answer.explanation import DecidingVariables, Explanation
+from replayer.diagnose.explain.outside.outside_variants import CACHE_FOLDER
 from replayer.diagnose.explain.trace_step import NOT_REPEATABLE
 from replayer.diagnose.explain.variant_choice import SEED, fixed_seed
 from replayer.diagnose.explain.variants import Variant, VariantOutcome
@@ -79,5 +80,5 @@ def _may_decide(explained: Explanation) -> bool:
             return False
     changed = {**first.environment, **second.environment}
     kind = None if explained.cause is None else explained.cause.kind
-    is_arithmetic = any(name.startswith(_ARITHMETIC) for name in changed)
+    is_arithmetic = any(name.startswith(_ARITHMETIC) and name != CACHE_FOLDER for name in changed)
     return kind in _SAY_LESS or (kind == "operation" and not is_arithmetic)

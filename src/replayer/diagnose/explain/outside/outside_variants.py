@@ -12,6 +12,7 @@ from functools import partial
 
 import attrs
 
+from recorder.ambient.outside.code_parts.machine_code import has_stored_machine_code
 from recorder.ambient.outside.outside_note import OutsideNote
 from recorder.ambient.outside.outside_read import (
     ABSENT,
@@ -32,6 +33,7 @@ from replayer.diagnose.explain.variants import Replaced, Variant, VariantOutcome
 RUNS, UNSURE_RUNS = 4, 8
 AT_A_TIME = 2  # Of variants that are tried one after the other: each has a process with its own copy of the state.
 TRIED_MAX = 6  # Of a step that reads more, the first ones.
+CACHE_FOLDER = "NUMBA_CACHE_DIR"
 PYTHONS = ("PYTHON", "NPY_", "OPENBLAS", "OMP_", "MKL_", "NUMBA_", "LD_")  # Tried elsewhere, or not the user's.
 
 
@@ -75,6 +77,15 @@ def outside_variants(
             variants.setdefault((VARIABLE, read.name), changed)
     others = (one for one in step_reads if (one.kind, one.name) not in equal | known)
     return [*variants.values(), *_emptied(now, others)][:TRIED_MAX]
+
+
+def without_machine_code(now: Variant, empty_folder: Callable[[], str]) -> list[Variant]:
+    """The variant for which numba compiles functions that are in its cache on disk; none if it has none there."""
+    if not has_stored_machine_code():
+        return []
+    folder = empty_folder()
+    label = f"numba's cache on disk empty ({CACHE_FOLDER}=an empty folder)"
+    return [attrs.evolve(now, label=label, environment={**now.environment, CACHE_FOLDER: folder})]
 
 
 def _was_there(note: OutsideNote, read: OutsideRead) -> bool:
