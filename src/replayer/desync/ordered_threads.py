@@ -3,13 +3,18 @@
 Tasks of a pool run one after another, in the order in which they were submitted or in the reverse one; those of a pool with
 one worker in the first one alone. Other threads are let go one after another in the same way; one that does not end soon is not
 waited for. Threads by which a pool of processes works are left alone.
+
+Or threads are ready at once, or begin late: a step that takes what they have made by then, without a wait, shows it so.
 """
 
 from __future__ import annotations
 
 import concurrent.futures
 import functools
+import queue
+import sys
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
@@ -19,6 +24,17 @@ from replayer.desync.ordered_processes import order_process_pools
 END_S = 1.0  # For a thread to end before the next one goes on: one that waits for others does not end.
 TURN_S = 4.0  # For its turn; longer than it takes to start all of them, on a busy machine too.
 _OF_POOLS = ("multiprocessing.", "concurrent.futures.")  # Modules whose threads hand tasks and results on.
+
+READY_S = 4.0  # For all threads to get ready, at each start and message.
+LOOK_S, QUIET_LOOKS = 0.005, 12  # A thread that sleeps for longer counts as ready.
+_MESSAGES: dict[Any, tuple[str, ...]] = {
+    threading.Thread: ("start",),
+    threading.Event: ("set",),
+    threading.Condition: ("notify", "notify_all"),
+    threading.Semaphore: ("release",),
+    queue.Queue: ("put", "put_nowait"),
+}
+_INSIDE = list[bool]()  # Not empty in such a call of the main thread.
 
 _ordered = 0  # Tasks and threads that were put in order in this process.
 
@@ -50,6 +66,58 @@ def order_threads(*, is_reversed: bool) -> dict[int, tuple[Any, Any]]:
         id(futures.as_completed): (futures.as_completed, tasks.as_completed),
         id(futures.wait): (futures.wait, tasks.settling(futures.wait)),
     }
+
+
+def ready_threads() -> None:
+    """Let threads get ready at once: after a start or a message to one, all are waited for until they end or wait themselves."""
+    for kind, names in _MESSAGES.items():
+        for name in names:
+            setattr(kind, name, _then_ready(getattr(kind, name)))
+
+
+def late_threads() -> None:
+    """Let threads that are started from now on begin only when they are waited for."""
+    gates: Any = _Gates(is_reversed=True)
+    thread: Any = threading.Thread
+    thread.join, thread.start = gates.opening(thread.join), gates.starting(thread.start)
+
+
+def _then_ready(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function after whose outermost call the main thread waits for the others."""
+
+    @functools.wraps(function)
+    def waiting(*arguments: Any, **named: Any) -> Any:
+        # Not current_thread: a thread that is about to begin has none yet.
+        if threading.get_ident() != threading.main_thread().ident or _INSIDE:
+            return function(*arguments, **named)
+        _INSIDE.append(True)
+        try:
+            result = function(*arguments, **named)
+            _wait_until_ready()
+        finally:
+            _INSIDE.pop()
+        return result
+
+    return waiting
+
+
+def _wait_until_ready() -> None:
+    end_s, quiet, before = time.monotonic() + READY_S, 0, list[Any]()
+    while quiet < QUIET_LOOKS and time.monotonic() < end_s:
+        time.sleep(LOOK_S)
+        now = [_progress(one) for one in threading.enumerate() if one is not threading.main_thread()]
+        quiet = quiet + 1 if now == before else 0
+        before = now
+
+
+def _progress(thread: threading.Thread) -> Any:
+    """What changes while a thread works: where it stands, and the time for which it had a processor."""
+    frame = sys._current_frames().get(thread.ident or 0)  # noqa: SLF001 - the public way
+    try:
+        took_s = time.clock_gettime(time.pthread_getcpuclockid(thread.ident or 0))
+    except OSError:  # It has ended.
+        return None
+    return (id(frame), None if frame is None else frame.f_lasti, took_s)
 
 
 class _Tasks:

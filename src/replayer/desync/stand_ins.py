@@ -25,7 +25,7 @@ from recorder.ambient.outside.outside_read import CLOCK, CONTACT, ENTROPY, GENER
 from recorder.ambient.outside.read_functions import CLOCKS
 from recorder.processes.seeds.process_generators import seed_all
 from recorder.processes.seeds.unseeded import SHARED_SEED, seed_alike
-from replayer.desync.ordered_threads import order_threads
+from replayer.desync.ordered_threads import late_threads, order_threads, ready_threads
 
 # A clock goes on by a microsecond each time it is asked, and faster the more it was: a wait for it comes to an end.
 START_S, TICK_NS, FASTER_AFTER = 1_600_000_000, 1_000, 1_000
@@ -36,13 +36,15 @@ OTHER_START_S, OTHER_TICK_NS = (
 ADDRESS, ALIGNED_BYTES = 0x7F00_0000_0000, 64
 SEED = 7
 SWITCHED, SWITCH_S = 2, 1e-6
+READY, LATE = 3, 4
 ANSWERS = (0, 1), (2, 9)  # In both sets: of gc.collect(), and of sys.getrefcount().
 
 
 def use_stand_ins(kinds: Collection[str], is_own: Callable[[str], bool], number: int = 0) -> None:
     """Put stand-ins in place for these kinds of reads, in Python's modules and the user's. Only in a copy.
 
-    number: of the set, 0 or 1; or SWITCHED for threads that run as ever, among which Python switches as often as it can.
+    number: of the set, 0 or 1; SWITCHED for threads that run as ever, among which Python switches as often as it can;
+        READY or LATE for threads that are ready at once, or only when they are waited for.
     """
     substitutes: dict[int, tuple[Any, Any]] = {}
     if CLOCK in kinds:
@@ -81,6 +83,9 @@ _MODULES = (time, os, random, uuid, dt, gc, sys, threading, concurrent.futures)
 
 
 def _threads(number: int) -> dict[int, tuple[Any, Any]]:
+    if number in (READY, LATE):
+        (ready_threads if number == READY else late_threads)()
+        return {}
     if number != SWITCHED:
         return order_threads(is_reversed=bool(number))
     sys.setswitchinterval(SWITCH_S)

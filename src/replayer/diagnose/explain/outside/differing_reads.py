@@ -22,7 +22,7 @@ from recorder.ambient.outside.outside_read import (
     OutsideRead,
 )
 from recorder.ambient.outside.read_functions import starts_thread
-from replayer.desync.stand_ins import SWITCHED
+from replayer.desync.stand_ins import LATE, READY, SWITCHED
 from replayer.diagnose.explain.answer.explanation import DecidingReads
 from replayer.diagnose.explain.cause import Cause
 from replayer.diagnose.explain.foreign.unseen_draws import is_unseen_draw
@@ -151,15 +151,31 @@ def dependent_reads(outcome: VariantOutcome, run: Run) -> DecidingReads | None:
             if any(len(found) != 1 or _has_no_state(found) for found in results):
                 break
             if results[0] == results[1]:
-                raced = _raced(results[0], outcome, reads, run) if kind == THREADS else None
-                if raced is not None:
-                    return raced
+                found = _of_threads(results[0], outcome, reads, run) if kind == THREADS else None
+                if found is not None:
+                    return found
                 break
         else:
             runs = f"each the same in {SET_RUNS} of {SET_RUNS} processes"
             test = f"with two sets of stand-ins for it, the step gives two states ({runs})"
             return DecidingReads(_text(kind, reads, _first_seeds(outcome)), test)
     return None
+
+
+def _of_threads(
+    ordered: set[Result | None], outcome: VariantOutcome, reads: Sequence[OutsideRead], run: Run
+) -> DecidingReads | None:
+    """When threads are ready, or that they run at the same time, if the state depends on that; else None."""
+    states = [_results(THREADS, outcome, run, [number] * SET_RUNS) for number in (READY, LATE)]
+    if any(len(set(one)) != 1 or _has_no_state(one) for one in states) or states[0] == states[1]:
+        return _raced(ordered, outcome, reads, run)
+    test = (
+        "where the step goes on only when they have done their work, it gives one state, and where they begin late, another one"
+        f" ({_runs(SET_RUNS)})"
+    )
+    return DecidingReads(
+        _threads_text(reads, "at which moment threads are ready", "at which moment tasks are ready"), test
+    )
 
 
 def _raced(
