@@ -26,7 +26,10 @@ TURN_S = 4.0  # For its turn; longer than it takes to start all of them, on a bu
 _OF_POOLS = ("multiprocessing.", "concurrent.futures.")  # Modules whose threads hand tasks and results on.
 
 READY_S = 4.0  # For all threads to get ready, at each start and message.
-LOOK_S, QUIET_LOOKS = 0.005, 12  # A thread that sleeps for longer counts as ready.
+LOOK_S, QUIET_LOOKS = (
+    0.005,
+    50,
+)  # A busy machine may let one stand for a while; one that sleeps for longer counts as ready.
 _MESSAGES: dict[Any, tuple[str, ...]] = {
     threading.Thread: ("start",),
     threading.Event: ("set",),
