@@ -130,8 +130,7 @@ def _explain_first(case: _Case, progress: Progress) -> Explanation:
     if tick is not None:
         return case.explain(tick, problems=skipped, is_found=True)
     if explanation is not None:
-        here = case.explain_here(explanation, report.findings[0])
-        if here is not None:
+        if (here := case.explain_here(explanation, report.findings[0])) is not None:
             return here
         further = case.further(explanation, report.findings[0].before)
         if not further.agrees:

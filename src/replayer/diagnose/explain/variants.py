@@ -253,7 +253,7 @@ class VariantRunner:
         with contextlib.suppress(VariantFailedError):  # What was found before is told then.
             (result,) = self._run([self._job("resume", variant) | plain], [variant])
             resumed = GivenValues.from_plain(result)
-            given = resumed if resumed.proved else given
+            return resumed if resumed.proved else given
         return given
 
     def order(self, variant: Variant, tick: int, before: Snapshot, starts: Sequence[int | None]) -> dict[str, Any]:
@@ -287,11 +287,9 @@ class VariantRunner:
     ) -> dict[str, Any] | None:
         """Do a job of program_jobs.OF_PROGRAM on a variant. None if that cannot be done. plain: what the job has besides."""
         job = {"tick": tick, "before": snapshot_to_plain(before), **plain}
-        try:
-            (result,) = self._run([self._job(what, variant) | job], [variant])
-        except VariantFailedError:
-            return None
-        return result
+        with contextlib.suppress(VariantFailedError):
+            return self._run([self._job(what, variant) | job], [variant])[0]
+        return None
 
     def search(self, variant: Variant, progress: Callable[[float], None]) -> SearchResult:
         """Verify the tape on this variant up to the first bad tick. progress: called with a fraction, from 0 to 1.
@@ -331,11 +329,10 @@ class VariantRunner:
         job["separated"] = [list(pair) for pair in variant.separated]
         job["taken"] = [[list(one) for one in group] for group in variant.taken]
         job["sources"], job["files"] = dict(variant.sources), [list(pair) for pair in variant.files]
-        if variant.replaced is not None:
-            folder = tempfile.mkdtemp(dir=self._folder.name)
-            one = variant.replaced
+        if (one := variant.replaced) is not None:
+            folder = self.empty_folder()
             job["replaced"] = [list(one.missing), dict(one.times_ns), folder, list(one.emptied), dict(one.counts)]
-            job["stands_in"], job["number"] = list(variant.replaced.stands_in), variant.replaced.number
+            job["stands_in"], job["number"] = list(one.stands_in), one.number
         return job
 
     def _run(
