@@ -18,7 +18,7 @@ from replayer.diagnose.explain.source_lines import SourceFile
 from replayer.diagnose.explain.step_trace import Record
 from replayer.diagnose.explain.variants import Variant, VariantFailedError
 from replayer.diagnose.explain.walked import walk_order
-from replayer.diagnose.explain.walked.walk_order import MADE, REVERSED
+from replayer.diagnose.explain.walked.walk_order import COPIED, FIXED, ITSELF, REVERSED
 
 SETS_MAX = 2  # Each test runs the step a dozen times.
 _OPEN = ("unseen", "line", "branch", "alone")  # Kinds whose line shows no cause.
@@ -49,7 +49,8 @@ class _Walk:
 def with_alike_members(explained: Explanation, test: Test) -> Explanation:
     """The explanation with that line as the cause, if the test shows it; else with what is not known of it.
 
-    Shown is it if the step gives one state in each run in the one order, from both starts, and another one in each run in the other.
+    Shown is it if the step gives one state in each run in the one order, from both starts, and another one in each run in the other,
+    and if a list of the members in the set's own order gives what the set gives.
     """
     cause, pair = explained.cause, explained.pair
     steps = [one.step for one in pair or () if one.step is not None]
@@ -137,31 +138,54 @@ def _tested(walk: _Walk, variant: Variant, starts: Sequence[int | None], test: T
         runs = test(wrapped, list(dict.fromkeys(starts)))["runs"]
     except VariantFailedError as error:
         return TestedCause(what, f"{str(error).removeprefix(f'{variant.label}: ')}", None)
+    found, is_shown = _found(runs)
+    return TestedCause(what, found, suspicious=is_shown or None)
+
+
+def _found(runs: Sequence[dict[str, Any]]) -> tuple[str, bool]:
+    """What the runs show, and whether it is that the order decides."""
     problems = [problem for run in runs for problem in run["problems"]]
-    if problems or any(run["raised"] is not None or not run["walked"] for run in runs):
-        return TestedCause(what, f"{(problems or ['the step did not go through it again'])[0]}", None)
-    made, back = ({run["hash"] for run in runs if run["order"] == order} for order in (MADE, REVERSED))
-    count = len(runs) // 2
-    if len(made) > 1 or len(back) > 1:
-        found = (
-            "gone through in one fixed order, runs of the step still gave different states: something else differs, too"
-        )
-        return TestedCause(what, found, None)
-    if made == back:
-        found = f"gone through in two fixed orders, {2 * count} runs of the step gave one state: that this order decides is not shown"
-        return TestedCause(what, found, None)
-    found = (
-        f"gone through in the order in which they were made, {count} of {count} runs of the step gave one state, and in the reverse "
-        f"order {count} of {count} another one{_hashed(runs)}"
+    fixed, back, copied, itself = (
+        [run for run in runs if run["order"] == order] for order in (FIXED, REVERSED, COPIED, ITSELF)
     )
-    return TestedCause(what, found, suspicious=True)
+    if problems or any(not run["walked"] for run in (*fixed, *back)):
+        return (problems or ["the step did not go through it again"])[0], False
+    if any(run["raised"] is not None for run in (*fixed, *back)):
+        return "gone through in a fixed order, the step raised an error", False
+    if any(run["walked"] != these[0]["walked"] for these in (fixed, back) for run in these):
+        return "its members were not the same in each run", False
+    hashes, back_hashes = ({run["hash"] for run in these} for these in (fixed, back))
+    if len(hashes) > 1 or len(back_hashes) > 1:
+        return (
+            "gone through in one fixed order, runs of the step still gave different states: something else differs, too",
+            False,
+        )
+    results = [[(run["hash"], run["raised"]) for run in these] for these in (itself, copied)]
+    if results[0] != results[1]:
+        return (
+            "gone through as a list, in the order that the set had, the step gave another result than with the set",
+            False,
+        )
+    count = len(fixed)
+    if hashes == back_hashes:
+        return (
+            f"gone through in two fixed orders, {2 * count} runs of the step gave one state: that this order decides is not shown",
+            False,
+        )
+    are_made = all(is_made for run in (*fixed, *back) for _, _, is_made, _ in run["walked"])
+    order = "the order in which they were made" if are_made else "one fixed order"
+    found = (
+        f"gone through in {order}, {count} of {count} runs of the step gave one state, and in the reverse order "
+        f"{count} of {count} another one{_hashed([*fixed, *back])}"
+    )
+    return found, True
 
 
 def _hashed(runs: Sequence[dict[str, Any]]) -> str:
     walked = [one for run in runs for one in run["walked"]]
-    if not all(is_addressed for _, is_addressed in walked):
+    if not all(is_addressed for _, is_addressed, *_ in walked):
         return ""
-    kinds = dict.fromkeys(kind for kinds, _ in walked for kind in kinds)
+    kinds = dict.fromkeys(kind for kinds, *_ in walked for kind in kinds)
     return f"; they are hashed by their memory addresses ({', '.join(kinds)})"
 
 
