@@ -40,9 +40,15 @@ def toll(cars):
 
 
 def needed(
-    folder: Path, new: str, name: str = "toll", old: str = OLD, end_s: float = 60.0, runs_max: int = 100
+    folder: Path,
+    new: str,
+    name: str = "toll",
+    old: str = OLD,
+    end_s: float = 60.0,
+    runs_max: int = 100,
+    endless: tuple[str, ...] = ("no such text",),
 ) -> NeededEdits | None:
-    """The needed edits of a function, by what it returns."""
+    """The needed edits of a function, by what it returns. endless: a mix that has all of these texts does not end."""
     for side, text in enumerate((old, new)):
         (folder / str(side)).mkdir()
         (folder / str(side) / "tolls.py").write_text(text)
@@ -58,11 +64,15 @@ def needed(
 
     ran = list[ChangedPart]()
 
-    def are_right(parts: Sequence[ChangedPart]) -> list[bool]:
+    def is_right(path: str) -> bool | None:
+        text = Path(path).read_text()
+        return None if all(one in text for one in endless) else bool(returned(path) == returned(files[0]))
+
+    def are_right(parts: Sequence[ChangedPart]) -> list[bool | None]:
         ran.extend(parts)
         if len(ran) > runs_max:
             raise NotRunError
-        return [returned(part.files[0]) == returned(files[0]) for part in parts]
+        return [is_right(part.files[0]) for part in parts]
 
     return needed_edits(ChangedPart("tolls", name, files, (2, 2)), are_right, 2, time.monotonic() + end_s)
 
@@ -139,6 +149,27 @@ def test_what_could_not_be_found_out_is_not_known(tmp_path: Path, monkeypatch: p
     assert many is not None
     assert many.tested.needed == ()
     assert SourceFile(many.part.files[0]).lines == SourceFile(late.part.files[0]).lines
+
+
+def test_an_edit_is_not_called_needed_where_the_mix_without_it_does_not_end(tmp_path: Path) -> None:
+    """Two edits that do it together: that one alone does not is not known of a step that hangs. One that does it is told."""
+    new = OLD.replace("[], []", "[], [7]").replace("append(number)", "append(number + 1)")
+    folders = [tmp_path / name for name in ("ends", "hangs", "enough")]
+    for folder in folders:
+        folder.mkdir()
+    ends = needed(folders[0], new)
+    hangs = needed(folders[1], new, endless=("[], []", "number + 1"))
+    enough = needed(folders[2], OLD.replace("2 * 3", "6").replace("car > 4", "car > 6"), endless=("2 * 3", "car > 6"))
+    assert ends is not None
+    assert hangs is not None
+    assert enough is not None
+    assert [len(one.tested.needed) for one in (ends, hangs, enough)] == [2, 0, 1]
+
+
+def test_a_function_that_is_async_in_one_version_has_no_mixes(tmp_path: Path) -> None:
+    """A mix with the head of one and the body of the other is neither of the two versions."""
+    new = OLD.replace("def toll", "async def toll").replace("car > 4", "car > 6").replace("2 * 3", "6")
+    assert needed(tmp_path, new) is None
 
 
 PARK = """
@@ -322,3 +353,34 @@ def test_the_first_result_that_differs_is_told_with_what_returned_it(
     result = "the result of Ferry.fits(length=4), the first call that gives another result for the same arguments"
     assert f"  {result}: 1 of 1 element differs\n      A True  B False\n" in printed
     assert "  tested: with Ferry.fits of A alone, B gives the state of A\n" in printed
+
+
+def test_functions_are_not_said_to_do_nothing_alone_where_one_alone_ends_the_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What the step gives with that one alone is not known."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    mill = """
+import os
+
+
+def is_open():
+    return {}
+
+
+def ground():
+    return {}
+
+
+class Mill:
+    def __init__(self):
+        self.flour = 0
+
+    def step(self, inputs):
+        self.flour += ground()
+"""
+    old, new = mill.format(1, "2 if is_open() else os._exit(3)"), mill.format(0, "4 + is_open()")
+    out = explained(capsys, "mill_of_two", old, new, kind="Mill")
+    assert "none of them alone" not in out
+    assert "of 2 functions that differ, 1 of A were tried in B" in out

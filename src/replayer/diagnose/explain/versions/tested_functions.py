@@ -34,13 +34,14 @@ from replayer.diagnose.explain.versions.edited_values import edited_values
 from replayer.diagnose.explain.versions.edits.fewest import fewest
 from replayer.diagnose.explain.versions.edits.first_result import with_first_result
 from replayer.diagnose.explain.versions.edits.last_writers import last_writers
-from replayer.diagnose.explain.versions.edits.needed_edits import NeededEdits, NotRunError, needed_edits
+from replayer.diagnose.explain.versions.edits.needed_edits import NeededEdits, needed_edits
 from replayer.diagnose.explain.versions.in_its_place import in_its_place
 from replayer.diagnose.explain.versions.lost_first import with_lost_first
-from replayer.diagnose.explain.versions.step_with_functions import NOT_TAKEN, OUT_OF_TIME, TIME_S
+from replayer.diagnose.explain.versions.step_with_functions import NOT_ENDED, NOT_TAKEN, OUT_OF_TIME, TIME_S
 
 TESTED_MAX = 50  # Functions, with each of which the step runs.
 TESTED_KINDS = ("edited", "version", "line", "unseen", "branch", "alone", "outside")
+_NO_RESULT = (OUT_OF_TIME, NOT_ENDED)  # Whether B gives the state of A with it is not known then.
 _ALIGNED = ("line", "unseen", "branch", "alone")  # Kinds that rest on which lines of two versions correspond.
 
 Run = Callable[[Sequence[Variant], Sequence[int | None]], list[VariantOutcome]]
@@ -235,16 +236,16 @@ class _Test:
             if right is not None:
                 return _Found([right], brought=self._repeat([right], self.pair[0]))
             results += ran
-        late = sum(result is not None and result.why_not == OUT_OF_TIME for _, result in results)
-        if late or len(tested) < len(changed):
-            number = len(tested) - late
+        unknown = [one for one, result in results if result is not None and result.why_not in _NO_RESULT]
+        if unknown or len(tested) < len(changed):
+            number = sum(one not in unknown for one in tested)
             self.notes.append(
                 f"of {len(changed)} functions that differ, {number} of A were tried in B, each alone: none gives the state of A"
             )
         able = [one for one, result in results if result is not None]
         if not able:
             return None
-        together = self._together(able) if len(tested) == len(changed) and not late else []
+        together = self._together(able) if len(tested) == len(changed) and not unknown else []
         if together:
             return _Found(together, brought=self._repeat(together, self.pair[0]))
         own, result = next(((one, result) for one, result in results if _is_of(cause, one)), (None, None))
@@ -266,11 +267,9 @@ class _Test:
         if len(needed) != 1:
             return None
 
-        def are_right(parts: Sequence[ChangedPart]) -> list[bool]:
+        def are_right(parts: Sequence[ChangedPart]) -> list[bool | None]:
             results = self._results([[one] for one in parts])
-            if any(one is None or one.why_not == OUT_OF_TIME for one in results):
-                raise NotRunError
-            return list(map(self._is_right, results))
+            return [None if one is None or one.why_not in _NO_RESULT else self._is_right(one) for one in results]
 
         try:
             return needed_edits(needed[0], are_right, RUNS, time.monotonic() + TIME_S)

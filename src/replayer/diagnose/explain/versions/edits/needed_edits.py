@@ -11,6 +11,7 @@ import attrs
 
 from replayer.diagnose.explain.cause import Cause, SourceLocation
 from replayer.diagnose.explain.line_pairs.line_map import LineMap
+from replayer.diagnose.explain.line_pairs.source_functions import functions_of
 from replayer.diagnose.explain.source_lines import SourceFile
 from replayer.diagnose.explain.values.given_values import TestedEdits
 from replayer.diagnose.explain.versions.changed_part import VERSIONS, ChangedPart
@@ -20,9 +21,8 @@ from replayer.diagnose.explain.versions.edits.mixed_function import Edit, Functi
 EDITS_MAX = 12
 
 Way = list[tuple[SourceLocation, str]]
-AreRight = Callable[
-    [Sequence[ChangedPart]], list[bool]
-]  # Of parts, each put into B alone: whether B gives the state of A.
+# Of parts, each put into B alone: whether B gives the state of A; None if it did not run to its end.
+AreRight = Callable[[Sequence[ChangedPart]], Sequence[bool | None]]
 
 
 class NotRunError(Exception):
@@ -85,13 +85,15 @@ class NeededEdits:
 
 
 def needed_edits(part: ChangedPart, are_right: AreRight, runs: int, end_s: float) -> NeededEdits | None:
-    """The fewest edits of a function with which B gives the state of A; None for a function without any, or of one version alone.
+    """The fewest edits of a function with which B gives the state of A; None for a function without any, of one version alone, or that is async in one alone.
 
     are_right: may raise NotRunError. runs: how many times the result must be the same. end_s: no further edits are left out after that.
     """
     if part.is_value or None in part.lines:
         return None
     first, second = map(SourceFile, part.files)
+    if len({type(functions_of(one.tree)[part.name]) for one in (first, second)}) > 1:
+        return None  # What a call of it gives is another thing: no mix of the two is B with an edit of A.
     edits = FunctionEdits(part.name, first, second, LineMap(first, second))
     count = len(edits.edits)
     if count < 2:  # With the function it was tested.
@@ -123,16 +125,22 @@ class _Mixes:
     def needed(self, runs: int, end_s: float) -> list[int]:
         """The numbers of the edits; empty if no test shows them."""
         numbers = list(range(len(self.edits.edits)))
-        alone = [
-            number
-            for number, is_right in zip(numbers, self._right([[one] for one in numbers]), strict=True)
-            if is_right
-        ]
+        results = self._results([[one] for one in numbers])
+        alone = [number for number, is_right in zip(numbers, results, strict=True) if is_right]
+        if not alone and None in results:
+            return []
         kept, is_known = (alone[:1], True) if alone else fewest(numbers, self._right, end_s)
         is_sure = is_known and all(all(self._right([kept])) for _ in range(runs - 1))
         return kept if is_sure else []
 
     def _right(self, groups: Sequence[Sequence[int]]) -> list[bool]:
+        """Raises NotRunError if one did not run to its end: that it does not give the state of A is not shown."""
+        results = self._results(groups)
+        if None in results:
+            raise NotRunError
+        return list(map(bool, results))
+
+    def _results(self, groups: Sequence[Sequence[int]]) -> Sequence[bool | None]:
         return self.are_right([self._part(group) for group in groups])
 
     def _part(self, group: Sequence[int]) -> ChangedPart:
