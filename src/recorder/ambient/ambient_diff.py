@@ -6,7 +6,9 @@ matter: trials.py tests that.
 
 from __future__ import annotations
 
+import enum
 import random
+import sys
 from collections import deque
 from collections.abc import Iterable
 from typing import Any
@@ -24,11 +26,14 @@ from recorder.ambient.ambient import (
     Ambient,
     iterator_of,
 )
+from recorder.ambient.c_memory import Memory
 from recorder.ambient.leaf_text import NOTHING, difference_of, differing_values, name_of, short_text
+from recorder.ambient.members import At
 from recorder.ambient.replacement.named_values import Path
 from recorder.ambient.value_kinds import is_plain, kind_of, same_leaf
 from recorder.processes.seeds.process_generators import NUMBAS
 from sim.kernel.class_names import module_of
+from sim.kernel.sets.set_layout import SetTable
 
 _TEXT_MAX = 1000  # Of a value that is compared with those of other items of a list; of a longer one its hash is.
 WORDS_DRAWN_MAX = 10_000  # Draws of a global generator are counted up to this number.
@@ -91,7 +96,9 @@ def _reordered_lists(differing: Iterable[Path], live: Ambient, copy: Ambient) ->
         for depth in range(1, len(path) - 1):
             one = path[:depth]
             leaf = live.leaves.get(one)
-            is_list = isinstance(live.objects.get(one), list | deque) and path[depth][0] == "item"
+            # A class that is derived of these may give other items than it holds.
+            kinds = {type(ambient.objects.get(one)) for ambient in (live, copy)}
+            is_list = kinds in ({list}, {deque}) and path[depth][0] == "item"
             if is_list and isinstance(leaf, tuple) and same_leaf(leaf, copy.leaves.get(one)):
                 lists[one] = None
     contents = [_contents_of_items(lists, ambient) for ambient in (live, copy)] if lists else []
@@ -107,7 +114,7 @@ def _reordered_lists(differing: Iterable[Path], live: Ambient, copy: Ambient) ->
 
 
 def _contents_of_items(lists: Iterable[Path], ambient: Ambient) -> dict[Path, list[list[str] | None]]:
-    """What each item of these lists holds, as texts in which their places do not count; None if it leads back into the list."""
+    """What each item of these lists holds, as texts in which their places do not count; None if it leads back into the list, or is not known."""
     found: dict[Path, list[list[str] | None]] = {one: [[] for _ in ambient.objects[one]] for one in lists}
     for path, leaf in [*ambient.leaves.items(), *ambient.aliases.items()]:
         for depth in range(1, len(path)):
@@ -116,12 +123,44 @@ def _contents_of_items(lists: Iterable[Path], ambient: Ambient) -> dict[Path, li
                 continue
             number, is_alias = path[depth][1], path in ambient.aliases
             texts = items[number]
-            if is_alias and leaf[:depth] == one:
+            text = None if is_alias and leaf[:depth] == one else _exact_text((path[depth + 1 :], is_alias, leaf))
+            if text is None:
                 items[number] = None
             elif texts is not None:
-                text = repr((path[depth + 1 :], is_alias, type(leaf).__qualname__, leaf))
                 texts.append(text if len(text) <= _TEXT_MAX else xxhash.xxh3_128_hexdigest(text.encode()))
     return {one: [texts and sorted(texts) for texts in items] for one, items in found.items()}
+
+
+def _exact_text(value: Any) -> str | None:
+    """A text that two values have in common only if they are equal in type and content; None if the content is not known.
+
+    No class of the user's takes part, as its own text may leave things out.
+    """
+    kind: Any = type(value)
+    if kind in (list, tuple):
+        parts = [_exact_text(one) for one in value]
+        return None if None in parts else f"{kind.__name__}({', '.join(map(str, parts))})"
+    if kind is At:
+        return _within("At", value.path)
+    if kind is Memory:
+        content = value.content
+        return None if content is None else f"{id(value.layout)} {xxhash.xxh3_128_hexdigest(content)}"
+    if kind is SetTable:
+        return repr(value)
+    for base in (bool, int, float, complex, str, bytes):
+        if kind is base:
+            return f"{kind.__name__} {value!r}"
+        if issubclass(kind, base) and not issubclass(kind, np.generic | enum.Enum):  # With its own text.
+            return f"{id(kind)} {base.__repr__(value)}"
+    if issubclass(kind, np.generic):
+        return f"{value.dtype.str} {value.tobytes()!r}"
+    is_pythons = kind.__module__ in sys.stdlib_module_names and kind.__hash__ is not object.__hash__
+    return f"{kind.__qualname__} {value!r}" if is_pythons else f"{id(kind)} {id(value)}"
+
+
+def _within(name: str, value: Any) -> str | None:
+    text = _exact_text(value)
+    return None if text is None else f"{name}({text})"
 
 
 def _order_of_items(whole: Path, paths: list[Path], live: Ambient) -> Candidate:

@@ -36,7 +36,9 @@ class Memory:
         """The plain values in it, by their paths; empty for memory without a layout, and for very much."""
         if self.content is None or len(self.content) > _DECODED_BYTES_MAX or not is_numbers(self.layout):
             return []
-        return list(numbers_in(self.layout.from_buffer_copy(self.content)))
+        # A class of the user's may have a method of this name.
+        from_buffer_copy = type(self.layout).from_buffer_copy
+        return list(numbers_in(from_buffer_copy(self.layout, self.content)))
 
     def __repr__(self) -> str:
         return self.text

@@ -92,17 +92,26 @@ def _items(leaf: Any) -> list[Any]:
 def _is_order(ours: Any, theirs: Any) -> bool:
     """Return True if two containers have the same items in different orders, and nothing else differs."""
     one, other = _items(ours), _items(theirs)
-    if (
-        len(ours) != len(theirs)
-        or not one
-        or same_leaf(one, other)
-        or sorted(map(repr, one)) != sorted(map(repr, other))
-    ):
+    if len(ours) != len(theirs) or not one or same_leaf(one, other) or not _have_same_items(one, other):
         return False
     if ours[0] == "dict" and len(ours) == 3:  # A dict with its values.
         pairs = _paired(ours, theirs)
         return pairs is not None and all(same_leaf(value, other) for _, value, other in pairs)
     return True
+
+
+def _have_same_items(one: Sequence[Any], other: Sequence[Any]) -> bool:
+    """Return True if each item of the one is an item of the other; the texts of two that differ may be equal."""
+    rest: dict[str, list[Any]] = {}
+    for item in other:
+        rest.setdefault(repr(item), []).append(item)
+    for item in one:
+        alike = rest.get(repr(item), [])
+        place = next((place for place, these in enumerate(alike) if same_leaf(item, these)), None)
+        if place is None:
+            return False
+        del alike[place]
+    return len(one) == len(other)
 
 
 def _orders(one: Sequence[Any], other: Sequence[Any]) -> str:
@@ -243,7 +252,7 @@ def _contrast(ours: Any, theirs: Any) -> str:
 def _first_element(ours: Any, theirs: Any) -> str | None:
     """The first element in which two arrays of one type and shape, numbers of ctypes, or two generators of ``random``, differ."""
     match ours, theirs:
-        case Memory(), Memory() if ours.layout is theirs.layout:
+        case Memory(), Memory() if ours.layout is theirs.layout and None not in (ours.content, theirs.content):
             return _first_number(ours.numbers(), theirs.numbers())
         case (str(kind), tuple() as shape, bytes(one)), (str(other), tuple() as same, bytes(two)) if (kind, shape) == (
             other,
@@ -267,6 +276,8 @@ def _first_element(ours: Any, theirs: Any) -> str | None:
 
 def _first_number(ours: list[tuple[str, Any]], theirs: list[tuple[str, Any]]) -> str | None:
     """The first of the values of two structures of ctypes that differs, by its path; None if none does, as bytes between fields may."""
+    if len(ours) != len(theirs):
+        return None
     differing = [
         (path, one, other) for (path, one), (_, other) in zip(ours, theirs, strict=True) if not same_leaf(one, other)
     ]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import collections
+import ctypes
 import functools
 import itertools
 import os
 import random
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -384,3 +385,49 @@ def test_a_function_that_a_decorator_made_has_the_name_that_the_class_gives_it()
     first = ambient_of(Counted())
     Counted().shut()
     assert {one.name for one in find_candidates(first, ambient_of(Counted()))} == {"Counted.shut.calls"}
+
+
+class Leaf:
+    def __init__(self, number: int, kept: Any) -> None:
+        self.number, self.kept = number, kept
+
+
+class Rounded(float):
+    """Shown with one digit."""
+
+    def __repr__(self) -> str:
+        return f"{self:.1f}"
+
+
+class EmptyToSee(list[Any]):
+    def __iter__(self) -> Iterator[Any]:
+        return iter(())
+
+
+class Book(leaky_worlds.One):
+    def __init__(self, leaves: list[Leaf]) -> None:
+        super().__init__()
+        self.leaves = leaves
+
+
+def _numbers(last: int) -> Any:
+    """More numbers than a text of them shows."""
+    return (ctypes.c_int * 300)(*[0] * 299, last)
+
+
+@pytest.mark.parametrize("kept", [_numbers, lambda number: Rounded(number / 100)], ids=["ctypes", "a class of its own"])
+def test_a_list_is_in_another_order_only_if_its_items_are_equal_in_all_that_they_hold(
+    kept: Callable[[int], Any],
+) -> None:
+    first = Book([Leaf(0, kept(1)), Leaf(1, kept(2))])
+    moved, changed = (Book([Leaf(1, kept(two)), Leaf(0, kept(one))]) for one, two in ((1, 2), (3, 4)))
+    kinds = [{one.kind for one in find_candidates(ambient_of(first), ambient_of(other))} for other in (moved, changed)]
+    assert kinds[0] == {"order of a list"}
+    assert "order of a list" not in kinds[1]
+    assert kinds[1]
+
+
+def test_the_items_of_a_list_that_shows_others_than_it_holds_are_compared_place_by_place() -> None:
+    books = [Book(EmptyToSee(Leaf(number, None) for number in numbers)) for numbers in ((0, 1), (1, 0))]
+    kinds = {one.kind for one in find_candidates(*map(ambient_of, books))}
+    assert "order of a list" not in kinds

@@ -85,3 +85,28 @@ def test_the_text_of_a_structure_has_no_address() -> None:
     assert Memory.of(one, bytes(one)) == Memory.of(other, bytes(other))
     assert memory_text(one) == "Hidden_Array_2 [(kind=3, at=4), (kind=0, at=0)]"
     assert memory_text(ctypes.c_int(5)) == "c_int 5"
+
+
+@pytest.mark.parametrize("unknown", [0, 1])
+def test_memory_that_could_not_be_read_on_one_side_has_no_first_number(unknown: int) -> None:
+    sides = [Memory.of(CELLS, bytes(CELLS)), Memory.of(CELLS, bytes(CELLS))]
+    sides[unknown] = Memory.of(CELLS, None)
+    kind, text = difference_of(*sides)
+    assert kind is None
+    assert "values differ" not in text
+
+
+class Rounded(float):
+    """Shown with one digit."""
+
+    def __repr__(self) -> str:
+        return f"{self:.1f}"
+
+
+def test_items_that_are_shown_alike_and_differ_are_no_other_order() -> None:
+    listed, moved, changed = (
+        ("list", list(map(Rounded, numbers))) for numbers in ((0.01, 0.02), (0.02, 0.01), (3, 3.01))
+    )
+    assert difference_of(listed, moved)[0] == "order of a list"
+    assert difference_of(listed, changed)[0] is None
+    assert difference_of(listed, ("list", list(map(Rounded, (0.03, 0.04)))))[0] is None
