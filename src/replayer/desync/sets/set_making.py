@@ -163,7 +163,7 @@ def _may_make(node: ast.AST) -> bool:
         case ast.Name(id=name):
             return name in _NAMES
         case ast.Attribute(attr=name):
-            return name in _TYPES or name in _KNOWN_SETS or name in _VIEWS
+            return name in _TYPES or name in _KNOWN_SETS or name in _VIEWS or name == "frozenset"
         case ast.alias(name=name):
             return name in _TYPES
     return False
@@ -171,13 +171,13 @@ def _may_make(node: ast.AST) -> bool:
 
 def _only_searched(tree: ast.Module) -> set[int]:
     """Sets that stand on the right of ``in``, and in ``len()``."""
-    found = list[ast.expr]()
+    found, own = list[ast.expr](), _bound_names(tree)
     for node in ast.walk(tree):
         match node:
             case ast.Compare(ops=operators, comparators=others):
                 pairs = zip(operators, others, strict=True)
                 found += [other for operator, other in pairs if isinstance(operator, ast.In | ast.NotIn)]
-            case ast.Call(func=ast.Name(id="len"), args=[one], keywords=[]):
+            case ast.Call(func=ast.Name(id="len"), args=[one], keywords=[]) if "len" not in own:
                 found.append(one)
     heads = [one.func for one in found if isinstance(one, ast.Call)]
     return {id(one) for one in (*found, *heads)}
@@ -198,16 +198,42 @@ def _annotations(tree: ast.Module) -> set[int]:
 def _walked_views(tree: ast.Module) -> set[int]:
     """``.keys()`` and ``.items()`` over which a loop or a function of Python goes: they have the order of the dict."""
     walked = list[ast.expr]()
-    own = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+    walkers = _WALKERS - _bound_names(tree)
     for node in ast.walk(tree):
         match node:
             case ast.For(iter=one) | ast.AsyncFor(iter=one) | ast.comprehension(iter=one):
                 walked.append(one)
-            case ast.Call(func=ast.Name(id=name), args=given) if name in _WALKERS - own:
+            case ast.Call(func=ast.Name(id="max" | "min"), args=[_, _, *_]):  # It gives one of them back.
+                continue
+            case ast.Call(func=ast.Name(id=name), args=given) if name in walkers:
                 walked += given
             case ast.Compare(ops=[ast.In() | ast.NotIn()], comparators=[one]):
                 walked.append(one)
-    return {id(one.func) for one in walked if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute)}
+    heads = [one.func for one in walked if isinstance(one, ast.Call)]
+    # Any other method may make a set of its own.
+    return {id(one) for one in heads if isinstance(one, ast.Attribute) and one.attr in _VIEWS}
+
+
+def _bound_names(tree: ast.Module) -> frozenset[str]:
+    """The names that the module gives a meaning of its own, anywhere; all of Python's functions if it may be any name."""
+    found = set[str]()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(id=name, ctx=ast.Store() | ast.Del()) | ast.arg(arg=name):
+                found.add(name)
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                found.add(name)
+            case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+                found.add(name)
+            case ast.MatchMapping(rest=str(name)):
+                found.add(name)
+            case ast.alias(name="*"):
+                return _WALKERS
+            case ast.alias(name=name, asname=None):
+                found.add(name.partition(".")[0])
+            case ast.alias(asname=str(name)):
+                found.add(name)
+    return frozenset(found)
 
 
 def _imports(tree: ast.Module, module: str, *, is_package: bool) -> Iterator[tuple[int, str]]:

@@ -274,7 +274,10 @@ def report_facts(report: SyncReport) -> dict[str, Any]:
 
 
 def _finding_facts(finding: SyncFinding) -> dict[str, Any]:
-    """A finding for programs: values by their paths, and the fields that hold anything else by their first rows."""
+    """A finding for programs: values by their paths, and the fields that hold anything else by their first rows.
+
+    "values_left_out": how many more values differ; None if they were not counted.
+    """
     diff = compare_objects(finding.states) if finding.differences else None
     return {
         "tick": finding.tick,
@@ -292,12 +295,14 @@ def _finding_facts(finding: SyncFinding) -> dict[str, Any]:
                 "note": difference.note,
             }
             for difference in finding.differences
-            if diff is None or not diff.holds(difference.field)
+            # Where the values are equal, it is the saved form that differs, which only the field shows.
+            if diff is None or not diff.differences or not diff.holds(difference.field)
         ],
         "values": [
             {"path": one.path, "kind": one.kind, "live": one.first, "restored": one.second}
             for one in (diff.differences if diff is not None else ())
         ],
+        "values_left_out": diff.left_out if diff is not None and diff.has_more else 0,
         "suspects": [attrs.asdict(suspect) for suspect in finding.suspects],
         "note": finding.note,
         "lost": finding.lost,

@@ -8,12 +8,17 @@ import threading
 import uuid
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 import replayer.commands.main
 from recorder import Recorder
+from replayer.desync.object_diff import ObjectDiff
+from replayer.desync.state_diff import FieldDifference
+from replayer.diagnose.hidden_state import report
 from replayer.diagnose.hidden_state.dependences import dependences
 
 from oracle.command_lines import assert_one_line, run
@@ -200,3 +205,21 @@ def test_a_race_of_threads_is_proved_by_one_end_of_each_order(lock: Callable[[],
 def test_what_ends_differently_each_time_is_not_proved() -> None:
     """One of the two sets would have to end in one way."""
     assert dependences(lambda: (uuid.uuid4(), ended_threads()), lambda _: False) == []
+
+
+@pytest.mark.parametrize(("found", "left_out"), [([], 0), (["x"], 0), (["x"], 7), (["x"], None)])
+def test_facts_for_programs_have_a_field_or_a_value_that_differs(
+    monkeypatch: pytest.MonkeyPatch, found: list[str], left_out: int | None
+) -> None:
+    """The field where only the saved form differs; and how many values are not listed."""
+    values: list[Any] = [SimpleNamespace(path=path, kind="value", first="1", second="2") for path in found]
+    diff = ObjectDiff(values, left_out != 0, {"objects"}, left_out)
+    monkeypatch.setattr(report, "compare_objects", lambda _: diff)
+    difference = FieldDifference("objects", 1, [(0,)], np.array([1]), np.array([2]))
+    finding = report.SyncFinding(2, 1, report.FRESH, 1, 2, [difference], [])
+    (facts,) = report.report_facts(report.SyncReport(3, 1, [finding], [], []))["findings"]
+    assert ([one["field"] for one in facts["fields"]], [one["path"] for one in facts["values"]]) == (
+        [] if found else ["objects"],
+        found,
+    )
+    assert facts["values_left_out"] == left_out
