@@ -193,9 +193,19 @@ def find_desync(cursor: Cursor, bad_tick: int, actual_hash: int, reruns: Reruns 
         note=note or compared[3],
         place=place,
         rerun_count=len(again),
-        other_count=len(reruns.after_another) if reruns is not None and reruns.differs_by_count else 0,
+        other_count=other_count(reruns, hashes) if reruns is not None else 0,
         first_value=_first_value(cursor.simulation, (compared[1], compared[2])),
     )
+
+
+def other_count(reruns: Reruns, hashes: list[int]) -> int:
+    """How often the interval was run after another simulation had been made, if that alone decided; 0 otherwise.
+
+    hashes: of the run that is told. It must be of the kind without another one: that of a large state may be made in a process that
+    has one already.
+    """
+    is_alone = bool(reruns.alone) and reruns.alone[0][: len(hashes)] == hashes
+    return len(reruns.after_another) if reruns.differs_by_count and is_alone else 0
 
 
 def _hash_at(cursor: Cursor, count: int, hashes: list[int]) -> int | None:

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from recorder import Recorder
-from replayer.desync.finding import HIDDEN_STATE, NOT_DETERMINISTIC, STACK_DEPTH, Finding
+from replayer.desync.finding import HIDDEN_STATE, NOT_DETERMINISTIC, STACK_DEPTH, Finding, other_count
+from replayer.desync.isolated_rerun import Reruns
 from replayer.desync.tested_causes import between_steps
 from replayer.timeline.verify import verify_tape
 from sim import Field, Schema, State
@@ -384,3 +385,9 @@ def test_a_change_that_was_seen_before_an_earlier_step_is_told_of_a_tick_before_
     assert between_steps(tape, 3).suspicious  # type: ignore[union-attr]
     outcome["between_steps"]["changes"] = [[3, 4]]  # Of another version.
     assert between_steps(tape, 63) is None
+
+
+def test_runs_after_another_simulation_are_counted_only_beside_the_hashes_of_runs_without_one() -> None:
+    """The run that is told may itself have been made after another one, as that of a large state."""
+    reruns = Reruns([[1, 2, 3]] * 4, [[7, 8, 9]] * 5, differs_by_count=True)
+    assert [other_count(reruns, hashes) for hashes in ([1, 2], [7, 8], [1, 4])] == [5, 0, 0]
