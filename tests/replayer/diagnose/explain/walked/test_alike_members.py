@@ -94,7 +94,11 @@ def test_the_order_of_members_that_look_alike_is_proved_to_decide(
     [
         ("io.StringIO(word)", "self.read += str(Folded(letter))", "something else differs, too"),
         ("object()", "self.read += words[letter]", "in which order its members were made"),
-        ("io.StringIO(word)", "self.read += letter.read(); letters.discard(letter)", "than with the set"),
+        (
+            "io.StringIO(word)",
+            "self.read += letter.read(); len(self.read) < 20 or letters.discard(letter)",
+            "than with the set",
+        ),
     ],
     ids=["another cause in the loop", "members in no known order", "a loop that changes the set"],
 )
@@ -107,7 +111,7 @@ def test_an_order_that_is_not_shown_to_decide_is_no_cause(
     found: str,
 ) -> None:
     explained = _explained(tmp_path, monkeypatch, capsys, made, turn)
-    assert explained["cause"]["kind"] != "order"
+    assert (explained["cause"] or {}).get("kind") != "order"
     (walked,) = explained["walked"]
     assert walked["suspicious"] is None
     assert found in walked["found"]
