@@ -9,13 +9,9 @@ Invariant: the copy shares nothing with its parent that it can write to, except 
 
 from __future__ import annotations
 
-import builtins
 import contextlib
-import errno
 import fcntl
 import gc
-import importlib
-import io
 import math
 import os
 import resource
@@ -35,6 +31,7 @@ from typing import Any, NoReturn
 import attrs
 
 from recorder.processes.fork_hazard import fork_hazard
+from recorder.processes.isolation.refused_calls import refuse_calls
 from recorder.processes.lifetimes.parent_death import end_with_parent
 from recorder.processes.private_memory import make_private, shared_mappings
 from recorder.processes.seeds.process_generators import States, forked_states, set_generator_states
@@ -46,34 +43,12 @@ FAILED = 1  # The exit code of a copy whose work raised.
 Send = Callable[[Any], None]
 
 _LENGTH = struct.Struct("<Q")
-_WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-_REFUSED = {
-    **dict.fromkeys(
-        ("os.remove", "os.rename", "os.rmdir", "os.mkdir", "os.link", "os.symlink", "os.truncate", "os.chmod",
-         "os.chown", "os.utime", "os.setxattr", "os.removexattr", "sqlite3.connect"),
-        "writes files",
-    ),
-    **dict.fromkeys(
-        ("socket.connect", "socket.bind", "socket.sendto", "socket.sendmsg", "socket.getaddrinfo"), "uses the network"
-    ),
-    **dict.fromkeys(
-        ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork", "os.forkpty"), "starts processes"
-    ),
-    "os.kill": "sends signals",
-    "os.killpg": "sends signals",
-}  # fmt: skip
-
 _isolated = False  # True in a copy: copies of it are isolated already.
 _is_own_call = False  # True while this module forks or ends a copy.
-_denied: list[str] = []  # The reasons of refused calls, the first one first.
 
 
 class NotIsolatedError(RuntimeError):
     """This process cannot be copied without sharing something that the copy could change; the message names it."""
-
-
-class DeniedError(PermissionError):
-    """A call in a copy that would have been visible outside of it."""
 
 
 @attrs.frozen
@@ -143,11 +118,6 @@ def run_isolated(work: Callable[[Send], None], limit_s: float, patience_s: float
             exit_code, was_waiting = _end(child, deadline_s if is_complete else time.monotonic())
     error = messages.pop().text if messages and isinstance(messages[-1], _Raised) else None
     return ForkedRun(messages, exit_code if is_complete else None, error, was_waiting)
-
-
-def denied() -> str | None:
-    """In a copy: the first thing that the work tried to do and that was refused, such as "writes files"."""
-    return _denied[0] if _denied else None
 
 
 # --- the parent
@@ -298,68 +268,7 @@ def _isolate(pipe: int) -> None:
     _detach_files(pipe)
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))  # C code does not pass the audit hook.
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    own_open = builtins.open
-
-    def open_nowhere(file: Any, mode: str = "r", *arguments: Any, **options: Any) -> Any:
-        if not isinstance(file, int) and set(mode) & set("wax+"):
-            return own_open(os.devnull, mode.replace("x", "w"), *arguments, **options)
-        return own_open(file, mode, *arguments, **options)
-
-    builtins.open = open_nowhere  # A program that only writes a log is tried.
-    io.open = open_nowhere
-    # A notebook's stdout is no file: it sends what is printed by a socket of its own.
-    sys.stdout = sys.stderr = own_open(os.devnull, "w", encoding="utf-8")
-    memory: Any = sys.modules.get("_posixshmem")  # Names of shared memory, which no audit event reports.
-    if memory is not None:
-        memory.shm_unlink = lambda _: None
-        opened = memory.shm_open
-
-        def open_existing(path: str, flags: int, mode: int = 0o777) -> Any:
-            if flags & os.O_CREAT:
-                _refuse("shares memory", "shm_open")
-            return opened(path, flags, mode)
-
-        memory.shm_open = open_existing
-    _refuse_shared_locks()
-    sys.addaudithook(_audit)
-
-
-def _refuse_shared_locks() -> None:
-    """Refuse the locks of multiprocessing: each is a file that other processes open, and no audit event reports it."""
-    with contextlib.suppress(ImportError):
-        module: Any = importlib.import_module("_multiprocessing")  # The simulation may import it later.
-        kind = module.SemLock
-
-        class Refused:
-            SEM_VALUE_MAX = kind.SEM_VALUE_MAX
-            _rebuild = kind._rebuild  # noqa: SLF001 - as multiprocessing.synchronize asks for it
-
-            def __init__(self, *_: Any) -> None:
-                _refuse("makes locks for other processes", "multiprocessing.SemLock")
-
-        module.SemLock = Refused
-
-
-def _audit(event: str, arguments: tuple[Any, ...]) -> None:
-    reason = _REFUSED.get(event)
-    if event == "open":
-        path, mode, flags = arguments
-        writes = (
-            bool(set(mode) & set("wax+"))
-            if isinstance(mode, str)
-            else bool(isinstance(flags, int) and flags & _WRITING)
-        )
-        reason = "writes files" if writes and not isinstance(path, int) and path != os.devnull else None
-    if reason is None or _is_own_call:
-        return
-    if event == "os.kill" and arguments[0] == os.getpid():
-        return
-    _refuse(reason, event)
-
-
-def _refuse(reason: str, event: str) -> NoReturn:
-    _denied.append(reason)
-    raise DeniedError(errno.EPERM, f"the step {reason} ({event}), which is refused while it is tried")
+    refuse_calls(lambda: _is_own_call)
 
 
 def _detach_files(pipe: int) -> None:

@@ -24,10 +24,10 @@ from recorder.processes.isolated_fork import (
     ForkedRun,
     NotIsolatedError,
     Send,
-    denied,
     ensure_can_isolate,
     run_isolated,
 )
+from recorder.processes.isolation.refused_calls import denied
 from recorder.trial.causes import find_causes
 from recorder.trial.lost_values import LostValue, find_lost_value
 from recorder.trial.not_tried import ended_text, slow_text

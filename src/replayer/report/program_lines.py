@@ -21,11 +21,12 @@ def run_before_text(run: RunBefore) -> str:
     if not run.is_by_values:
         return f"something outside the state: where code of the program runs before the step, {gives}"
     if run.is_as_noted:
-        return f"a value outside the state, {values}: where it is as it was when the recording began, {gives}"
-    unknown = "what it was when the recording began is not known"
-    return (
-        f"a value outside the state, {values}: where code of the program changes it before the step, {gives}; {unknown}"
-    )
+        which, it = ("a value", "it is as it was") if len(run.values) == 1 else ("values", "they are as they were")
+        return f"{which} outside the state, {values}: where {it} when the recording began, {gives}"
+    is_one = len(run.values) == 1
+    which, it, were = ("a value", "it", "it was") if is_one else ("values", "them", "they were")
+    unknown = f"what {were} when the recording began is not known"
+    return f"{which} outside the state, {values}: where code of the program changes {it} before the step, {gives}; {unknown}"
 
 
 def other_values_text(values: ValuesPutIn) -> str:
@@ -100,7 +101,10 @@ def shared_lines(shared: SharedResult | None) -> list[str]:
         is_one = len(shared.proved) == 1
         which = "this line" if is_one else "each of these lines alone" if shared.is_alone else "these lines together"
         told = f"with {which}, run on what was returned, the step gives the recorded state, and without {'it' if is_one else 'them'}"
-        lines += [f"  {'cause' if is_one else 'tested'}: {told} another one:", *_places(shared.proved)]
+        lines += [
+            f"  {'cause' if is_one and shared.is_only else 'tested'}: {told} another one:",
+            *_places(shared.proved),
+        ]
     others = [one for one in shared.writers if one not in shared.proved]
     if others:
         more = "further lines" if shared.proved else "lines"

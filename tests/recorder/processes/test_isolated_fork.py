@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from recorder.processes.isolated_fork import ForkedRun, denied, ensure_can_isolate, run_isolated
+from recorder.processes.isolated_fork import ForkedRun, ensure_can_isolate, run_isolated
+from recorder.processes.isolation.refused_calls import denied
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="copies are isolated on Linux only")
 
@@ -154,6 +155,10 @@ def test_shared_memory_is_the_copys_own() -> None:
         (lambda _: os.fork(), "starts processes"),
         (lambda _: socket.create_connection(("127.0.0.1", 9)), "uses the network"),
         (lambda _: os.kill(os.getppid(), 0), "sends signals"),
+        (lambda path: os.mkfifo(path.with_suffix(".d")), "writes files"),
+        (lambda _: socket.gethostbyname("localhost"), "uses the network"),
+        (lambda _: signal.pidfd_send_signal(os.pidfd_open(os.getppid()), 0), "sends signals"),
+        (lambda _: multiprocessing.get_context("spawn").Process(target=print).start(), "starts processes"),
         (lambda _: shared_memory.SharedMemory(create=True, size=10), "shares memory"),
         (lambda _: multiprocessing.get_context("fork").Lock(), "makes locks for other processes"),
     ],

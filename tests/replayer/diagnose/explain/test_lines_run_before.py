@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import importlib
+import os
+import signal
+import socket
+import sqlite3
 import subprocess
 import sys
-import time
+from collections import deque
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import numpy as np
 import pytest
 
 import replayer.commands.main
-from recorder.processes.fork_call import in_a_copy
+from recorder.ambient.outside.code_parts.places import Place
 from replayer import verify_tape
+from replayer.diagnose.explain.before_step.program_code import functions_of_program
 from replayer.diagnose.explain.lines_run.run_lines import RunBefore
-from replayer.diagnose.explain.statements import guarded
+from replayer.diagnose.explain.statements import isolated_trials
+from replayer.diagnose.explain.statements.isolated_trials import run_wholly, trials_of
+from replayer.diagnose.explain.statements.kept_value import KeptValue
 from replayer.diagnose.explain.statements.values_then import values_then
 from replayer.playback.make_simulation import make_simulation
 from replayer.tape.plain_state import snapshot_to_plain
@@ -158,6 +169,12 @@ if __name__ == "__main__":
 def _program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
+    # The program of a test is its folder: modules of other tests that this process has loaded are none of it.
+    monkeypatch.setattr(
+        isolated_trials,
+        "functions_of_program",
+        lambda subject: [one for one in functions_of_program(subject) if Path(one.path).is_relative_to(tmp_path)],
+    )
     for name, text in {"harbour": HARBOUR, "bells": BELLS, **OTHERS}.items():
         Path(f"{name}.py").write_text(text)
     yield
@@ -237,16 +254,170 @@ def test_what_a_line_would_do_outside_of_its_process_is_refused() -> None:
     assert not Path("log.txt").exists()
 
 
-def test_a_line_without_an_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guarded, "SECONDS_MAX", 0.2)
+class Bell:
+    """A simulation whose step adds what stands in the module; it can be told to hang, write and ask."""
 
-    def for_ever() -> dict[str, bool]:
-        with guarded.ended_by_a_clock():
-            while True:
-                time.sleep(0.01)
+    def __init__(self) -> None:
+        self.state = SimpleNamespace(hash=lambda: self.total)
+        self.total, self.strokes = 0, 1
 
-    with pytest.raises(RuntimeError, match="died"):
-        in_a_copy(for_ever)
+    def step(self, _: object) -> None:
+        self.total += self.strokes
+
+
+def test_a_trial_without_an_end_is_ended_whatever_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(isolated_trials, "LIMIT_S", 0.3)
+    trials = trials_of(Bell(), None, 7)  # type: ignore[arg-type]
+    assert trials is not None
+
+    def for_ever() -> None:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM, signal.SIGTERM})
+        while True:
+            pass
+
+    assert trials.run(for_ever) is None
+
+
+def test_nothing_of_a_trial_is_seen_outside_and_what_was_refused_proves_nothing() -> None:
+    trials = trials_of(Bell(), None, 7)  # type: ignore[arg-type]
+    assert trials is not None
+    ours, theirs = socket.socketpair()
+    table = sqlite3.connect("ships.db")
+    table.execute("create table ships (name)")
+    table.commit()
+
+    def swallowed() -> str:
+        with suppress(OSError):
+            os.mkfifo("pipe")
+        return "ran"
+
+    def entered() -> str:
+        table.execute("insert into ships values ('barge')")
+        table.commit()
+        return "ran"
+
+    def rang() -> int:
+        return ours.send(b"x")
+
+    with open("log.txt", "w") as log, ours, theirs:  # noqa: PTH123
+        log.write("begun")
+        log.flush()
+        assert trials.run(lambda: log.write("more") and log.flush()) is None
+        assert trials.run(swallowed) is None
+        assert trials.run(entered) is None
+        assert trials.run(rang) is None
+        theirs.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            theirs.recv(1)
+    assert Path("log.txt").read_text() == "begun"
+    assert table.execute("select * from ships").fetchall() == []
+    table.close()
+    assert not Path("pipe").exists()
+
+
+def test_a_file_that_a_line_writes_and_may_read_again_proves_nothing_and_a_log_of_the_step_is_no_harm() -> None:
+    trials = trials_of(Bell(), None, 7)  # type: ignore[arg-type]
+    assert trials is not None
+
+    def logs() -> None:
+        Path("log.txt").open("a").close()
+
+    assert trials.run(lambda: logs() or "ran") == "ran"
+    assert trials.run(lambda: run_wholly(logs) or "ran") is None
+    assert not Path("log.txt").exists()
+
+
+def test_nothing_is_tried_where_the_program_calls_compiled_libraries_itself() -> None:
+    assert trials_of(Bell(), None, 7) is not None  # type: ignore[arg-type]
+    assert trials_of(Bell(), None, 1) is None  # type: ignore[arg-type]  # It gives the recorded state by itself.
+    # This file is one of the program as well.
+    Path("bells.py").write_text("from ctypes import cdxx".replace("x", "l"))
+    Path("harbour.py").write_text("import bells\n\nclass Bell:\n    pass\n")
+    bell = type("Louder", (Bell,), {"__module__": "harbour"})()
+    importlib.import_module("harbour").Louder = type(bell)
+    assert trials_of(bell, None, 7) is None
+
+
+@pytest.mark.seldom(0.5)
+def test_of_two_values_that_are_needed_together_none_is_named_alone() -> None:
+    """The tape has a digest of the one; with that alone as noted the step gives another state."""
+    recorded('harbour.TOLLS["barge"] = 5; bells.listen("docked", clerk.note)', "import bells")
+    run_before = found()
+    assert run_before is not None
+    assert {one.partition(" ")[0] for one in run_before.values} == {"TOLLS", "heard"}
+    assert (run_before.is_as_noted, run_before.is_by_values) == (False, True)
+
+
+@pytest.mark.seldom(0.5)
+def test_a_value_that_cannot_be_put_back_is_not_named_as_the_cause() -> None:
+    """That the step could not be run without it is not the same as that it gives another state then."""
+    refuses = """
+class Kept(type):
+    def __setattr__(cls, name, value):
+        if getattr(cls, "draught", 4) != 4:
+            raise AttributeError(name)
+        type.__setattr__(cls, name, value)
+
+
+class Ship(metaclass=Kept):"""
+    text = HARBOUR.replace("\nclass Ship:", refuses).replace("Ship.draught < self.depth", "True")
+    Path("harbour.py").write_text(text)
+    Path("season.py").write_text(
+        "import os\n\nimport harbour\n\n\ndef launch():\n    harbour.Ship.draught = 9\n    os.environ['NOISE_OF_A_TEST'] = '3'\n"
+    )
+    recorded("season.launch()", "import season")
+    run_before = found()
+    assert run_before is None or not run_before.is_by_values
+
+
+class Held:
+    """An object without a dict."""
+
+    __slots__ = ("depth",)
+
+    def __init__(self) -> None:
+        self.depth = 3
+
+
+class Stubborn(dict[str, int]):
+    """A dict that does not let itself be cleared."""
+
+    def clear(self) -> None:
+        raise RuntimeError
+
+
+def content_of(value: Any) -> Any:
+    if isinstance(value, Held):
+        return value.depth
+    return [content_of(one) for one in value] if isinstance(value, tuple | list) else repr(value)
+
+
+def test_what_was_changed_in_place_is_seen_and_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    place = Place(sys.modules[__name__], "HARBOUR", "HARBOUR", __file__, __name__, __file__)
+    values = [np.arange(4.0), bytearray(b"abc"), Held(), [Held()], Stubborn(a=1), {"a": [1]}, ((),), deque([1])]
+    values[6] = ([2],)
+
+    def change(value: Any) -> None:
+        if isinstance(value, tuple | list):
+            inner = value[0]
+            change(inner) if isinstance(inner, Held) else inner.append(3)
+        elif isinstance(value, Held):
+            value.depth = 4
+        elif isinstance(value, deque):
+            value.append(2)
+        else:
+            value["a" if isinstance(value, dict) else 0] = 65
+
+    for value in values:
+        monkeypatch.setattr(sys.modules[__name__], "HARBOUR", value)
+        kept, before = KeptValue(place), content_of(value)
+        assert not kept.is_other()
+        change(value)
+        assert kept.is_other()
+        kept.put_back()
+        assert not kept.is_other()
+        assert content_of(value) == before
 
 
 @pytest.mark.seldom(0.3)

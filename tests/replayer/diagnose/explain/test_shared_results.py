@@ -14,6 +14,7 @@ import replayer.commands.main
 from recorder import record
 from replayer.diagnose.explain.before_step.program_code import functions_of_program
 from replayer.diagnose.explain.lines_run.run_lines import SharedResult
+from replayer.diagnose.explain.statements import isolated_trials
 from replayer.diagnose.explain.statements.returned_writers import writers_of
 from replayer.diagnose.explain.statements.shared_result import shared_result
 from replayer.playback.make_simulation import make_simulation
@@ -97,6 +98,12 @@ def play(live, fisher, at, what, ticks):
 def _program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
+    # The program of a test is its folder: modules of other tests that this process has loaded are none of it.
+    monkeypatch.setattr(
+        isolated_trials,
+        "functions_of_program",
+        lambda subject: [one for one in functions_of_program(subject) if Path(one.path).is_relative_to(tmp_path)],
+    )
     Path("pond.py").write_text(POND)
     Path("fisher.py").write_text(FISHER)
     yield
@@ -148,6 +155,35 @@ def test_a_line_of_a_function_that_no_file_calls_is_tried_as_well() -> None:
     assert shared is not None
     assert [one.text for one in shared.proved] == ["view *= 2.0"]
     assert shared.writers == ()
+
+
+def test_the_line_that_returned_is_that_of_the_step_and_not_of_a_method_that_it_asks() -> None:
+    within = POND.replace("        self.advance()\n", "        self.advance()\n        self.near()\n")
+    within = within.replace("    def step(", "    def near(self):\n        return self.frogs\n\n    def step(")
+    Path("pond.py").write_text(within[: within.index("        return self.waves[1:4]")] + "        return self.frogs\n")
+    Path("fisher.py").write_text("def tidy(frogs):\n    frogs.sort()\n")
+    pond, fisher = importlib.import_module("pond"), importlib.import_module("fisher")
+    with record(pond.Pond(), "run.tape", quiet=True, keyframe_interval_ticks=10) as live:
+        for day in range(TICKS):
+            frogs = live.step()
+            if day + 1 == AT:
+                fisher.tidy(frogs)
+    shared = found("frogs")
+    assert shared is not None
+    assert shared.returned_at is not None
+    assert shared.returned_at.function == "Pond.step"
+    assert [one.text for one in shared.proved] == ["frogs.sort()"]
+
+
+def test_a_line_is_the_only_one_if_all_others_were_run() -> None:
+    recorded("look")
+    first = found("waves")
+    assert first is not None
+    assert not first.is_only  # view += self.scale could not be run: nobody knows what scale was.
+    Path("fisher.py").write_text(FISHER.replace("self.scale\n\n    def copy", "0.75\n\n    def copy"))
+    second = found("waves")
+    assert second is not None
+    assert second.is_only
 
 
 def test_what_a_step_returned_as_a_copy_is_not_shared() -> None:

@@ -18,7 +18,8 @@ class RunBefore:
         lines: the statements that are needed for it.
         others: further ones, with which the values are as the tape notes them.
         is_as_noted: True if with all of these the values are as they were when the recording began.
-        is_by_values: True if the step gives another state where all is as the statements leave it, but for the values.
+        is_by_values: True if the step gives another state where all is as the statements leave it, but for the values; and the
+            recorded one where all else of the program is as it was before the statements.
     """
 
     values: tuple[str, ...]
@@ -49,6 +50,7 @@ class SharedResult:
         writers: lines of the program that write into what such calls return, as its text tells.
         proved: of these, those with which, run on what was returned, the step gives the recorded state.
         is_alone: True if it does so with each of them alone, False with all of them together.
+        is_only: True if all other lines that were found were run, too, and gave another state.
     """
 
     tick: int
@@ -57,6 +59,7 @@ class SharedResult:
     writers: tuple[SourceLocation, ...] = ()
     proved: tuple[SourceLocation, ...] = ()
     is_alone: bool = True
+    is_only: bool = False
 
     def to_plain(self) -> dict[str, Any]:
         """As plain data."""
@@ -67,4 +70,4 @@ class SharedResult:
         """From plain data."""
         writers, proved = (tuple(SourceLocation(**one) for one in plain[name]) for name in ("writers", "proved"))
         returned = SourceLocation(**plain["returned_at"]) if plain["returned_at"] is not None else None
-        return cls(plain["tick"], tuple(plain["parts"]), returned, writers, proved, plain["is_alone"])
+        return cls(plain["tick"], tuple(plain["parts"]), returned, writers, proved, plain["is_alone"], plain["is_only"])

@@ -28,7 +28,7 @@ from replayer.diagnose.explain.other_values.guesses import (
 )
 from replayer.diagnose.explain.other_values.step_lines import Line, branching, constants_on, lines_of_step, naming
 from replayer.diagnose.explain.source_lines import SourceFile
-from replayer.diagnose.explain.statements.guarded import refuse_effects
+from replayer.diagnose.explain.statements.isolated_trials import Trials, step_hash, trials_of
 from replayer.tape.noted_outside import noted_outside
 from replayer.tape.plain_state import snapshot_from_plain
 from replayer.tape.tape import Tape
@@ -53,14 +53,19 @@ def other_values(tape: Tape, job: dict[str, Any], make: Callable[[], Simulation]
 def _search(tape: Tape, job: dict[str, Any], make: Callable[[], Simulation]) -> dict[str, Any]:
     simulation, tick = make(), job["tick"]
     restore(simulation, snapshot_from_plain(job["before"]))
-    bench = _Bench(simulation, tape.frame(tick).inputs, tape.state_hash(tick))
+    inputs, recorded_hash = tape.frame(tick).inputs, tape.state_hash(tick)
+    # A step that gives the recorded state without another value as well does so by chance.
+    trials = trials_of(simulation, inputs, recorded_hash)
+    if trials is None:
+        return {"found": None}
+    bench = _Bench(simulation, inputs, recorded_hash, trials)
     note = noted_outside(tape).code
     found: ValuesPutIn | None = None
     if not job["noted"]:
         found = _given(bench, step_name(tape))
     elif note is not None:
         found = _noted(bench, note, step_name(tape))
-    if found is None or not found.found or bench.is_recorded(()):
+    if found is None or not found.found or not bench.is_other(()):
         return {"found": None}  # The step gives it without another value as well: by chance.
     return {"found": found.to_plain()}
 
@@ -72,37 +77,29 @@ class _Bench:
     simulation: Simulation
     inputs: Any
     recorded_hash: int
+    trials: Trials
 
     def is_recorded(self, guesses: Sequence[Guess]) -> bool:
-        """Put the values in, and run the step."""
-        try:
-            return bool(in_a_copy(partial(self._trial, guesses))["is_recorded"])
-        except RuntimeError:
-            return False
+        """Put the values in, and run the step; return True if it is seen to give the recorded state."""
+        return self.trials.run(partial(self._trial, guesses)) == self.recorded_hash
+
+    def is_other(self, guesses: Sequence[Guess]) -> bool:
+        """Put the values in, and run the step; return True if it is seen to give another state."""
+        return self.trials.run(partial(self._trial, guesses)) not in (None, self.recorded_hash)
 
     def lines(self, guesses: Sequence[Guess]) -> list[Line]:
         """The lines that the step runs with these values."""
-        try:
-            found = in_a_copy(partial(self._lines, guesses))["lines"]
-        except RuntimeError:
-            return []
-        return [(str(path), int(line), str(function), int(depth)) for path, line, function, depth in found]
+        return self.trials.run(partial(self._lines, guesses)) or []
 
-    def _trial(self, guesses: Sequence[Guess]) -> dict[str, Any]:
-        refuse_effects()
+    def _trial(self, guesses: Sequence[Guess]) -> int:
         for one in guesses:
             one.apply()
-        try:
-            self.simulation.step(self.inputs)
-            return {"is_recorded": self.simulation.state.hash() == self.recorded_hash}
-        except Exception:  # noqa: BLE001 - a step with a value that it never had may fail in any way
-            return {"is_recorded": False}
+        return step_hash(self.simulation, self.inputs)
 
-    def _lines(self, guesses: Sequence[Guess]) -> dict[str, Any]:
-        refuse_effects()
+    def _lines(self, guesses: Sequence[Guess]) -> list[Line]:
         for one in guesses:
             one.apply()
-        return {"lines": [list(one) for one in lines_of_step(self.simulation, self.inputs)]}
+        return lines_of_step(self.simulation, self.inputs)
 
 
 # --- values whose digests the tape has
@@ -118,6 +115,9 @@ def _noted(bench: _Bench, note: CodeNote, step: str) -> ValuesPutIn | None:
     if not guesses or not bench.is_recorded(guesses):
         return None
     needed = _needed(bench, guesses)
+    rests = [[one for one in needed if one is not left_out] for left_out in needed]
+    if not all(map(bench.is_other, rests)):
+        return None  # Not seen to be needed.
     told = partial(_told, bench, code)
     return ValuesPutIn(
         tuple(map(told, needed)),

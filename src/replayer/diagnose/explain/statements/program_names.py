@@ -12,6 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from recorder.ambient.outside.loaded_modules import file_of
 from replayer.diagnose.explain.before_step.changing_lines import CHANGE
 from replayer.diagnose.explain.before_step.program_code import Function
 
@@ -54,7 +55,7 @@ class ProgramNames:
             parts = parts[:-1] if parts[-1] == "__init__" else parts
             if parts and parts[0] in self._noted and all(map(str.isidentifier, parts)):
                 module = importlib.import_module(".".join(parts))
-                return module if getattr(module, "__file__", None) == path else None
+                return module if file_of(module) == path else None
         return None
 
     def top(self, path: str) -> Function | None:
@@ -205,7 +206,8 @@ class _Scope:
 def loaded_from(path: str) -> ModuleType | None:
     """The loaded module of a file; None without one."""
     modules = list(sys.modules.values())
-    return next((one for one in modules if getattr(one, "__file__", None) == path), None)
+    # Without asking them: a module may run code when it is asked for an attribute.
+    return next((one for one in modules if file_of(one) == path), None)
 
 
 def _root_name(node: ast.expr) -> str:

@@ -29,7 +29,7 @@ from replayer.diagnose.explain.before_step.program_code import Function, functio
 from replayer.diagnose.explain.cause import SourceLocation
 from replayer.diagnose.explain.lines_run.run_lines import SharedResult
 from replayer.diagnose.explain.source_lines import SourceFile
-from replayer.diagnose.explain.statements.guarded import ended_by_a_clock, refuse_effects
+from replayer.diagnose.explain.statements.isolated_trials import Trials, run_wholly, step_hash, trials_of
 from replayer.diagnose.explain.statements.program_names import ProgramNames
 from replayer.diagnose.explain.statements.returned_writers import ReturnWriter, writers_into_arguments, writers_of
 from replayer.playback.cursor import Cursor, MismatchError
@@ -76,20 +76,21 @@ def _search(tape: Tape, tick: int, names: frozenset[str], make: Callable[[], Sim
     if not shared or simulation.state.hash() != tape.state_hash(tick - 1):
         return nothing
     name, place = returns.of(result)
-    case = _Case(simulation, tape.frame(tick).inputs, tape.state_hash(tick), noted_outside(tape).modules)
+    inputs, recorded_hash = tape.frame(tick).inputs, tape.state_hash(tick)
+    trials = trials_of(simulation, inputs, recorded_hash)
+    case = _Case(simulation, inputs, recorded_hash, noted_outside(tape).modules, trials)
     others = _others(simulation, tape)
     for some in [shared] if names else [[one] for one in shared[:_SHOWN_MAX]]:
         writers = (
             [one for item in {one.item: None for one in some} for one in writers_of(others, name, item)] if name else []
         )
         values = [value for one in some[:_SHOWN_MAX] for value in one.values]
-        proved, is_alone = _proved(case, writers, values)
-        if not proved:
-            proved, is_alone = _proved(case, writers_into_arguments(others), values)
-        if names or proved:
+        proof = _proved(case, writers, values) or _proved(case, writers_into_arguments(others), values) or _Proof(())
+        if names or proof.lines:
             parts = tuple(dict.fromkeys(one.text for one in some))[:_SHOWN_MAX]
             places = tuple(dict.fromkeys(one.place for one in writers))
-            return {"found": SharedResult(tick - 1, parts, place, places, proved, is_alone).to_plain()}
+            found = SharedResult(tick - 1, parts, place, places, proof.lines, proof.is_alone, proof.is_only)
+            return {"found": found.to_plain()}
     return nothing
 
 
@@ -182,8 +183,8 @@ class _Returns:
         self._found.clear()
 
     def of(self, result: Any) -> tuple[str, SourceLocation | None]:
-        """The method that returned the result first, and the line."""
-        for value, name, path, line, function in self._found:
+        """The outermost method that returned the result, which is the last to do so, and the line."""
+        for value, name, path, line, function in reversed(self._found):
             if value is result:
                 return name, SourceLocation(path, line, function, SourceFile(path).statement_text(line))
         return "", None
@@ -205,47 +206,57 @@ class _Case:
     inputs: Any
     recorded_hash: int
     modules: tuple[str, ...]
+    trials: Trials | None
+
+    def result(self, writers: Sequence[ReturnWriter], value: Any) -> int | None:
+        """The hash of the state with these lines run on the value; None if that could not be run as it is."""
+        return self.trials.run(partial(self._trial, writers, value)) if self.trials is not None else None
+
+    def _trial(self, writers: Sequence[ReturnWriter], value: Any) -> int:
+        names = ProgramNames(functions_of_program(subject_of(self.simulation)), self.modules)
+        for one in writers:
+            run_wholly(partial(names.run, one.statement, one.function, _given(one.root, value)))
+        return step_hash(self.simulation, self.inputs)
 
 
-def _proved(
-    case: _Case, writers: Sequence[ReturnWriter], values: Sequence[Any]
-) -> tuple[tuple[SourceLocation, ...], bool]:
-    """The lines with each of which the step gives the recorded state, and True; else those of one function together, and False."""
+@attrs.frozen
+class _Proof:
+    """The lines with each of which the step gives the recorded state, or those of one function with which it does together.
+
+    Attributes:
+        is_only: True if all other lines were run, and gave another state.
+    """
+
+    lines: tuple[SourceLocation, ...]
+    is_alone: bool = True
+    is_only: bool = False
+
+
+def _proved(case: _Case, writers: Sequence[ReturnWriter], values: Sequence[Any]) -> _Proof | None:
+    if case.trials is None:
+        return None
     tried = writers[:_TRIED_MAX]
-    if not tried or _gives_recorded(case, [], None):
-        return (), True  # By chance.
-    alone = [one.place for one in tried if _is_proof(case, [one], values)]
+    results = [_result(case, [one], values) for one in tried]
+    alone = tuple(dict.fromkeys(one.place for one, is_proof in zip(tried, results, strict=True) if is_proof))
     if alone:
-        return tuple(dict.fromkeys(alone)), True
+        is_only = len(tried) == len(writers) and len(alone) == 1 and None not in results
+        return _Proof(alone, is_only=is_only)
     for first in tried:
         together = [one for one in tried if one.function is first.function]
-        if len(together) > 1 and together[0] is first and _is_proof(case, together, values):
-            return tuple(one.place for one in together), False
-    return (), True
+        if len(together) > 1 and together[0] is first and _result(case, together, values):
+            return _Proof(tuple(one.place for one in together), is_alone=False)
+    return None
 
 
-def _is_proof(case: _Case, writers: Sequence[ReturnWriter], values: Sequence[Any]) -> bool:
-    return any(_gives_recorded(case, writers, one) and _gives_recorded(case, writers, one) for one in values)
-
-
-def _gives_recorded(case: _Case, writers: Sequence[ReturnWriter], value: Any) -> bool:
-    try:
-        return bool(in_a_copy(partial(_trial, case, writers, value))["is_recorded"])
-    except RuntimeError:
-        return False
-
-
-def _trial(case: _Case, writers: Sequence[ReturnWriter], value: Any) -> dict[str, Any]:
-    refuse_effects()
-    names = ProgramNames(functions_of_program(subject_of(case.simulation)), case.modules)
-    try:
-        with ended_by_a_clock():
-            for one in writers:
-                names.run(one.statement, one.function, _given(one.root, value))
-        case.simulation.step(case.inputs)
-    except BaseException:  # noqa: BLE001 - the user's code, run alone, may fail in any way; sys.exit() is one
-        return {"is_recorded": False}
-    return {"is_recorded": case.simulation.state.hash() == case.recorded_hash}
+def _result(case: _Case, writers: Sequence[ReturnWriter], values: Sequence[Any]) -> bool | None:
+    """Return True if the step gives the recorded state, twice; False if it was seen to give another one; else None."""
+    seen: set[int] = set()
+    for value in values:
+        result = case.result(writers, value)
+        if result == case.recorded_hash and case.result(writers, value) == result:
+            return True
+        seen |= {result} if result is not None else set()
+    return False if seen and case.recorded_hash not in seen else None
 
 
 def _given(root: ast.expr, value: Any) -> dict[str, Any]:

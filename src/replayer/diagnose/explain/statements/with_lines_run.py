@@ -42,7 +42,7 @@ def with_lines_run(
         return explanation
     if names_values(code) and (answer := runner.run_program("values", now, tick, before, {})) and answer["found"]:
         found = RunBefore.from_plain(answer["found"])
-        return attrs.evolve(explanation, run_before=found, code=with_tested_values(code, found.values))
+        return attrs.evolve(explanation, run_before=found, code=_named(code, found))
     explanation = _with_other_values(explanation, runner, now, before, code)
     if explanation.other_values is not None and explanation.other_values.is_noted:
         return explanation
@@ -69,6 +69,11 @@ def _with_other_values(
             found = ValuesPutIn.from_plain(answer["found"])
             return attrs.evolve(explanation, other_values=found, code=_tested(code, found))
     return explanation
+
+
+def _named(code: TestedCause | None, found: RunBefore) -> TestedCause | None:
+    """The comparison of the code, after a test of what code of the program changes."""
+    return with_tested_values(code, found.values) if found.is_by_values else code
 
 
 def _tested(code: TestedCause | None, values: ValuesPutIn) -> TestedCause | None:

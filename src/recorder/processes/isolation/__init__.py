@@ -1,0 +1,1 @@
+"""What code in a copy of a process may not do."""
