@@ -1,1 +1,1 @@
-"""What code in a copy of a process may not do."""
+"""What code in an isolated copy of a process may not call, and how that is noted."""

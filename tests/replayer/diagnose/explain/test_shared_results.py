@@ -179,7 +179,7 @@ def test_a_line_is_the_only_one_if_all_others_were_run() -> None:
     recorded("look")
     first = found("waves")
     assert first is not None
-    assert not first.is_only  # view += self.scale could not be run: nobody knows what scale was.
+    assert not first.is_only  # view += self.scale could not be run: what scale was is not known.
     Path("fisher.py").write_text(FISHER.replace("self.scale\n\n    def copy", "0.75\n\n    def copy"))
     second = found("waves")
     assert second is not None

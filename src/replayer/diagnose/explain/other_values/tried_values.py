@@ -28,7 +28,7 @@ from replayer.diagnose.explain.other_values.guesses import (
 )
 from replayer.diagnose.explain.other_values.step_lines import Line, branching, constants_on, lines_of_step, naming
 from replayer.diagnose.explain.source_lines import SourceFile
-from replayer.diagnose.explain.statements.isolated_trials import Trials, step_hash, trials_of
+from replayer.diagnose.explain.statements.isolated_trials import StepTrials, step_hash, trials_of
 from replayer.tape.noted_outside import noted_outside
 from replayer.tape.plain_state import snapshot_from_plain
 from replayer.tape.tape import Tape
@@ -77,7 +77,7 @@ class _Bench:
     simulation: Simulation
     inputs: Any
     recorded_hash: int
-    trials: Trials
+    trials: StepTrials
 
     def is_recorded(self, guesses: Sequence[Guess]) -> bool:
         """Put the values in, and run the step; return True if it is seen to give the recorded state."""

@@ -1,4 +1,4 @@
-"""Trials of the user's program: each in a copy of this process that changes nothing outside of itself and ends in time."""
+"""StepTrials of the user's program: each in a copy of this process that changes nothing outside of itself and ends in time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class SpoiledError(Exception):
 
 
 @attrs.frozen(eq=False)
-class Trials:
+class StepTrials:
     """What a simulation gives in a copy that is not isolated, so that it is known what the isolation changes.
 
     Attributes:
@@ -56,7 +56,7 @@ class Trials:
         return result if reason is None else None
 
 
-def trials_of(simulation: Simulation, inputs: Any, recorded_hash: int) -> Trials | None:
+def trials_of(simulation: Simulation, inputs: Any, recorded_hash: int) -> StepTrials | None:
     """The trials for a step; None where nothing may be tried.
 
     So if copies would share something, the step gives the recorded state by itself, or the isolation changes what it gives.
@@ -72,7 +72,7 @@ def trials_of(simulation: Simulation, inputs: Any, recorded_hash: int) -> Trials
         plain = in_a_copy(lambda: _timed(simulation, inputs))
     except RuntimeError:
         return None
-    trials = Trials(int(plain["hash"], 16), LIMIT_S + STEPS * plain["took_s"])
+    trials = StepTrials(int(plain["hash"], 16), LIMIT_S + STEPS * plain["took_s"])
     now = trials.run(lambda: step_hash(simulation, inputs))
     return trials if now == trials.control != recorded_hash else None
 

@@ -101,7 +101,7 @@ def _put(value: Any, kept: Any) -> None:
     if isinstance(value, np.ndarray):
         if (value.dtype, value.shape) != (kept.dtype, kept.shape):
             # Never shown: the trial counts for nothing.
-            raise TypeError("another shape")
+            raise TypeError
         value[...] = kept
     elif isinstance(value, bytearray):
         value[:] = kept

@@ -29,7 +29,7 @@ from replayer.diagnose.explain.before_step.program_code import Function, functio
 from replayer.diagnose.explain.cause import SourceLocation
 from replayer.diagnose.explain.lines_run.run_lines import SharedResult
 from replayer.diagnose.explain.source_lines import SourceFile
-from replayer.diagnose.explain.statements.isolated_trials import Trials, run_wholly, step_hash, trials_of
+from replayer.diagnose.explain.statements.isolated_trials import StepTrials, run_wholly, step_hash, trials_of
 from replayer.diagnose.explain.statements.program_names import ProgramNames
 from replayer.diagnose.explain.statements.returned_writers import ReturnWriter, writers_into_arguments, writers_of
 from replayer.playback.cursor import Cursor, MismatchError
@@ -206,7 +206,7 @@ class _Case:
     inputs: Any
     recorded_hash: int
     modules: tuple[str, ...]
-    trials: Trials | None
+    trials: StepTrials | None
 
     def result(self, writers: Sequence[ReturnWriter], value: Any) -> int | None:
         """The hash of the state with these lines run on the value; None if that could not be run as it is."""

@@ -18,7 +18,7 @@ from recorder.processes.seeds.process_generators import generator_states, set_ge
 from replayer.diagnose.explain.before_step.change_search import step_name
 from replayer.diagnose.explain.before_step.program_code import functions_of_program
 from replayer.diagnose.explain.lines_run.run_lines import RunBefore
-from replayer.diagnose.explain.statements.isolated_trials import Trials, run_wholly, step_hash, trials_of
+from replayer.diagnose.explain.statements.isolated_trials import StepTrials, run_wholly, step_hash, trials_of
 from replayer.diagnose.explain.statements.kept_value import KeptValue
 from replayer.diagnose.explain.statements.program_names import NotRunnableError, ProgramNames
 from replayer.diagnose.explain.statements.statement_groups import StatementGroup, groups_of
@@ -92,7 +92,7 @@ class _Bench:
     names: ProgramNames
     inputs: Any
     recorded_hash: int
-    trials: Trials
+    trials: StepTrials
 
     def trial(
         self,
