@@ -212,6 +212,8 @@ def test_writers_are_followed_by_names() -> None:
 @pytest.mark.parametrize("is_seen", [True, False], ids=["seen live", "not compared"])
 @pytest.mark.filterwarnings("ignore::recorder.errors.RecordingWarning")
 def test_explain_names_the_shared_array_and_the_line(*, is_seen: bool) -> None:
+    # All lines that were found can be run.
+    Path("fisher.py").write_text(FISHER.replace("view += self.scale", "view += 0.75"))
     recorded("look", between_steps=is_seen)
     # A process of its own: this one finds the modules of other tests, which call compiled libraries.
     command = [str(Path(sys.executable).with_name("replay")), "explain", "run.tape", "--sim", "pond:Pond"]
