@@ -76,7 +76,7 @@ def test_the_first_bad_commit_is_named_with_its_tick_and_values(
     assert lines[4] == f"../run.tape under {ids['wrong'][:10]}: desync at tick 17"
     assert "fields that differ at tick 17: x" in lines[5]
     assert any("[3] recorded 40, replayed 45" in line for line in lines)
-    assert lines[lines.index("  flock.py:12 in Flock.step") + 1] == '      if self.state["tick"] == 17:'
+    assert lines[lines.index("  flock.py:12 in Flock.step (B)") + 1] == '      if self.state["tick"] == 17:'
     assert lines[-1] == f"next: git show {ids['wrong'][:10]}"
     progress = printed.err.splitlines()
     assert progress[0] == f"{ids['first'][:10]} 2026-01-01 Birds: verifies"
