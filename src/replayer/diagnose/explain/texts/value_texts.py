@@ -31,6 +31,10 @@ TEXT_CHARS_MAX = 80  # Of a value that is shown.
 _NOTHING_HELD = InstanceObjects()
 
 
+class MembersByName(dict[str, Any]):
+    """The values of the members of an enumeration, by their names."""
+
+
 def text_of(value: Any, held: InstanceObjects = _NOTHING_HELD) -> str:
     """A short text of a value, for people. It runs no code of the user's. held: says which object a method is of."""
     if type(value) in PLAIN or isinstance(value, float):
@@ -47,6 +51,8 @@ def text_of(value: Any, held: InstanceObjects = _NOTHING_HELD) -> str:
         text = f"a cache of {value.cache_info().currsize}"
     elif type(value) in {list, tuple, dict, set, frozenset}:
         text = _text_of_many(value, held)
+    elif type(value) is MembersByName:
+        text = _text_of_many(dict(value), held)
     elif type(value) in ITERATOR_TYPES:
         following = upcoming_text(value)
         text = f"an iterator ({type(value).__name__})"

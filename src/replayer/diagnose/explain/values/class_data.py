@@ -11,8 +11,8 @@ from typing import Any
 
 from recorder.ambient.process_wide import registered_classes
 from recorder.ambient.roots import content_of, is_users
+from replayer.diagnose.explain.texts.value_texts import MembersByName
 from replayer.diagnose.explain.value_hash import is_cache, is_data
-from replayer.diagnose.explain.values.value_parts import MembersByName
 from sim.enum_members import is_enums
 
 BY_NAME = 1000  # In place of the number of arguments before one that is passed by its name only.

@@ -17,7 +17,7 @@ from recorder.text import counted
 from replayer.diagnose.explain.held.generator_variables import UNDER_WAY, variables_of
 from replayer.diagnose.explain.held.instance_objects import InstanceObjects
 from replayer.diagnose.explain.texts.item_names import item_names
-from replayer.diagnose.explain.texts.value_texts import text_of
+from replayer.diagnose.explain.texts.value_texts import MembersByName, text_of
 from replayer.diagnose.explain.value_hash import (
     Digester,
     attributes_of,
@@ -43,10 +43,6 @@ _ITEMS_SHOWN = 2  # Of a list of objects, in another order; and the attributes o
 _ITEM_ATTRIBUTES = 3
 _ITEM = re.compile(r"\[\d+\]")
 _ATTRIBUTE = re.compile(r"\.\w+")
-
-
-class MembersByName(dict[str, Any]):
-    """The values of the members of an enumeration, by their names."""
 
 
 def has_parts(value: Any) -> bool:
