@@ -20,6 +20,7 @@ from recorder.ambient.object_walk import take_ambient, take_instance
 from recorder.ambient.replacement.named_values import Path
 from recorder.ambient.roots import Roots
 from recorder.processes.fork_call import in_a_copy
+from recorder.processes.isolated_fork import run_isolated
 from replayer.diagnose.explain.given.give import StepEnd, end_of
 from replayer.diagnose.explain.value_hash import Digester
 from replayer.diagnose.explain.values.given_values import GivenValue, GivenValues
@@ -62,7 +63,7 @@ def give_by_resuming(
     for path, one in differing[:GENERATORS_MAX]:
         name = name_of(path)
         place, stands = of_a["places"][name]
-        for count in in_a_copy(partial(_counts, roots, path, place, second))["counts"]:
+        for count in _counts_in_a_copy(partial(_counts, roots, path, place, second)):
             end = end_of(second, inputs, partial(_resume, one, count))
             if end is not None and end.is_like(wanted):
                 times = "once" if count == 1 else f"{count:,} times"
@@ -105,7 +106,13 @@ def _stands(generator: GeneratorType[Any, Any, Any]) -> str:
     return f"stands at line {generator.gi_frame.f_lineno}"
 
 
-def _counts(roots: Roots, path: Path, wanted: str, simulation: Simulation) -> dict[str, Any]:
+def _counts_in_a_copy(counts: Callable[[], list[int]]) -> list[int]:
+    """None, too, if the copy did not end: a generator may compute for ever."""
+    messages = run_isolated(lambda send: send(counts()), 2 * SEARCH_S).messages
+    return messages[0] if messages else []
+
+
+def _counts(roots: Roots, path: Path, wanted: str, simulation: Simulation) -> list[int]:
     """How many times the generator at a path is resumed until it stands there; none if that changes anything else, or raises."""
     before, counts, end_s = _surroundings(roots, simulation), list[int](), time.monotonic() + SEARCH_S
     generator: GeneratorType[Any, Any, Any] = before[0].objects[path]
@@ -122,7 +129,7 @@ def _counts(roots: Roots, path: Path, wanted: str, simulation: Simulation) -> di
             break
     pairs = zip(before, _surroundings(roots, simulation), strict=True)
     changed = {place for pair in pairs for one in find_candidates(*pair) for place in one.paths}
-    return {"counts": counts if all(place[: len(path)] == path for place in changed) else []}
+    return counts if all(place[: len(path)] == path for place in changed) else []
 
 
 def _surroundings(roots: Roots, simulation: Simulation) -> tuple[Ambient, Ambient]:

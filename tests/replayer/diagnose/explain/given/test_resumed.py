@@ -79,6 +79,21 @@ class Leaky(Field):
     def step(self, inputs):
         self.day += 1
         self.water = next(LEAK)
+
+
+def spinning():
+    yield from range(20)
+    while True:
+        pass
+
+
+SPIN = spinning()
+
+
+class Spinning(Field):
+    def step(self, inputs):
+        self.day += 1
+        self.water = next(SPIN)
 """
 NEXT = next(number for number, text in enumerate(MODULE.splitlines(), 1) if "+ next(SKY)" in text)
 
@@ -106,9 +121,9 @@ def test_a_generator_that_is_under_way_is_proved_to_decide(capsys: pytest.Captur
     assert proved["detail"] == "stands at line 6 in A, has not begun in B; resumed 5 times in B"
 
 
-@pytest.mark.parametrize("name", ["Sent", "Leaky"])
+@pytest.mark.parametrize("name", ["Sent", "Leaky", "Spinning"])
 def test_a_generator_that_gives_something_else_when_it_is_resumed_proves_nothing(name: str) -> None:
-    """It was sent values, which no line of it shows; or resuming it changes the state."""
+    """It was sent values, which no line of it shows; resuming it changes the state; or it computes for ever in the end."""
 
     def given() -> dict[str, Any]:
         make = getattr(importlib.import_module("wet_field"), name)
@@ -121,6 +136,6 @@ def test_a_generator_that_gives_something_else_when_it_is_resumed_proves_nothing
             restore(simulation, before)
             return simulation
 
-        return give_by_resuming(make, prepare, [5, None], None, ["DRAIN", "LEAK"]).to_plain()
+        return give_by_resuming(make, prepare, [5, None], None, ["DRAIN", "LEAK", "SPIN"]).to_plain()
 
     assert GivenValues.from_plain(in_a_copy(given)) == GivenValues()
