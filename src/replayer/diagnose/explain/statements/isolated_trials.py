@@ -1,4 +1,4 @@
-"""StepTrials of the user's program: each in a copy of this process that changes nothing outside of itself and ends in time."""
+"""Runs of code of the program as tests: each in a copy of this process that changes nothing outside of itself and ends in time."""
 
 from __future__ import annotations
 
