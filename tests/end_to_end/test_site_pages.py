@@ -186,6 +186,7 @@ PASSED_ON = {
     "BlockingIOError",
     "MismatchError",
     "NotKnownError",
+    "NotRunnableError",
     "ExpressionError",
     "NotPlainError",
     "TakenNameError",

@@ -7,6 +7,7 @@ import importlib.util
 import os
 import re
 import resource
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -201,6 +202,8 @@ def folder(tmp_path: Path, tapes: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 @contextmanager
 def full_disk() -> Iterator[None]:
     """Limit every file to one byte. The system itself refuses more, also for C code and child processes."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()  # A copy of this process writes what is left when it ends, into a file that is full then.
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1, hard))
     try:

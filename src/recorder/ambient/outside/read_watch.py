@@ -19,7 +19,7 @@ from typing import Any
 
 import attrs
 
-import recorder.processes.isolated_fork
+import recorder.processes.isolation.refused_calls
 import recorder.processes.seeds.unseeded
 from recorder.ambient.outside.outside_read import (
     ARGUMENTS,
@@ -72,7 +72,7 @@ _NOT_READS = ("linecache.py", "traceback.py")  # They show source lines, for exa
 _LOADING = ("<frozen importlib", f"{_LIBRARY}importlib/metadata/")
 _COMPILERS = tuple(f"/site-packages/{name}/" for name in ("numba", "llvmlite", "jax", "jaxlib"))
 _PASSED_ON = (
-    recorder.processes.isolated_fork.__file__,
+    recorder.processes.isolation.refused_calls.__file__,
     recorder.processes.seeds.unseeded.__file__,
     os.path.join(os.path.dirname(__file__), ""),  # noqa: PTH118, PTH120
 )

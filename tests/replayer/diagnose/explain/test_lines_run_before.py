@@ -22,9 +22,7 @@ import pytest
 
 from recorder.ambient.outside.code_parts.places import Place
 from replayer import verify_tape
-from replayer.diagnose.explain.before_step.program_code import functions_of_program
 from replayer.diagnose.explain.lines_run.run_lines import RunBefore
-from replayer.diagnose.explain.statements import isolated_trials
 from replayer.diagnose.explain.statements.isolated_trials import run_wholly, trials_of
 from replayer.diagnose.explain.statements.kept_value import KeptValue
 from replayer.diagnose.explain.statements.values_then import values_then
@@ -167,12 +165,6 @@ if __name__ == "__main__":
 def _program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    # The program of a test is its folder: modules of other tests that this process has loaded are none of it.
-    monkeypatch.setattr(
-        isolated_trials,
-        "functions_of_program",
-        lambda subject: [one for one in functions_of_program(subject) if Path(one.path).is_relative_to(tmp_path)],
-    )
     for name, text in {"harbour": HARBOUR, "bells": BELLS, **OTHERS}.items():
         Path(f"{name}.py").write_text(text)
     yield

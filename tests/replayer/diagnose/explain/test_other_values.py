@@ -13,10 +13,8 @@ import pytest
 
 import recorder
 from replayer import verify_tape
-from replayer.diagnose.explain.before_step.program_code import functions_of_program
 from replayer.diagnose.explain.lines_run.found_values import ValuesPutIn
 from replayer.diagnose.explain.other_values.tried_values import other_values
-from replayer.diagnose.explain.statements import isolated_trials
 from replayer.playback.make_simulation import make_simulation
 from replayer.tape.plain_state import snapshot_to_plain
 from replayer.tape.tape import Tape
@@ -122,12 +120,6 @@ LATER = {
 def _program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    # The program of a test is its folder: modules of other tests that this process has loaded are none of it.
-    monkeypatch.setattr(
-        isolated_trials,
-        "functions_of_program",
-        lambda subject: [one for one in functions_of_program(subject) if Path(one.path).is_relative_to(tmp_path)],
-    )
     Path("crane.py").write_text(CRANE)
     Path("panel.py").write_text(PANEL)
     yield

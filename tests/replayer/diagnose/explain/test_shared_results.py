@@ -14,7 +14,6 @@ import pytest
 from recorder import record
 from replayer.diagnose.explain.before_step.program_code import functions_of_program
 from replayer.diagnose.explain.lines_run.run_lines import SharedResult
-from replayer.diagnose.explain.statements import isolated_trials
 from replayer.diagnose.explain.statements.returned_writers import writers_of
 from replayer.diagnose.explain.statements.shared_result import shared_result
 from replayer.playback.make_simulation import make_simulation
@@ -96,12 +95,6 @@ def play(live, fisher, at, what, ticks):
 def _program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    # The program of a test is its folder: modules of other tests that this process has loaded are none of it.
-    monkeypatch.setattr(
-        isolated_trials,
-        "functions_of_program",
-        lambda subject: [one for one in functions_of_program(subject) if Path(one.path).is_relative_to(tmp_path)],
-    )
     Path("pond.py").write_text(POND)
     Path("fisher.py").write_text(FISHER)
     yield

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import re
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,12 +15,13 @@ import attrs
 from recorder.processes.fork_call import in_a_copy
 from recorder.processes.isolated_fork import NotIsolatedError, Send, ensure_can_isolate, run_isolated
 from recorder.processes.isolation.refused_calls import denied, opened_nowhere
-from replayer.diagnose.explain.before_step.program_code import functions_of_program
+from replayer.diagnose.explain.before_step.program_code import files_of_program
 from sim.kernel.simulation import Simulation, subject_of
 
 LIMIT_S = 3.0  # Of a trial, with STEPS times as long as the step takes. Code that is tried may have no end.
 STEPS = 20
 _LOADING = (b"DLL", b"cdll", b"LoadLibrary", b"load_library", b"dlopen", b"pythonapi")
+_NAMES = re.compile(rb"\w+")
 
 Result = TypeVar("Result")
 
@@ -98,10 +101,28 @@ def _timed(simulation: Simulation, inputs: Any) -> dict[str, Any]:
 
 
 def _has_libraries(simulation: Simulation) -> bool:
-    """Return True if a file of the program names what loads compiled libraries: nothing reports what calls of these do."""
-    for path in {one.path for one in functions_of_program(subject_of(simulation))}:
+    """Return True if a file of the program names what loads compiled libraries: nothing reports what calls of these do.
+
+    Files of other folders count if a file that counts has their name.
+    """
+    subject = subject_of(simulation)
+    paths = files_of_program(subject)
+    own = getattr(sys.modules.get(type(subject).__module__), "__file__", None)
+    folder = Path(own).parent if own else Path("/")
+    waiting = [path for path in paths if Path(path).is_relative_to(folder)]
+    others = [path for path in paths if path not in waiting]
+    while waiting:
+        text = b""
         with contextlib.suppress(OSError):
-            text = Path(path).read_bytes()
-            if any(word in text for word in _LOADING):
-                return True
+            text = Path(waiting.pop()).read_bytes()
+        if any(word in text for word in _LOADING):
+            return True
+        words = set(_NAMES.findall(text))
+        named = [path for path in others if _module_name(Path(path)).encode() in words]
+        others = [path for path in others if path not in named]
+        waiting += named
     return False
+
+
+def _module_name(path: Path) -> str:
+    return path.stem if path.stem != "__init__" else path.parent.name
