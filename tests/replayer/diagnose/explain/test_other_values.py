@@ -63,7 +63,7 @@ class Load:
 
 HEAVY = "--heavy" in sys.argv
 SILENT = "--silent" in sys.argv
-WORD = "".join(sys.argv[9:])
+WORD = "".join(sys.argv[999:])
 levers = {"up": False, "left": False, "right": False}
 held = set()
 wheel = Wheel()
