@@ -15,7 +15,7 @@ from replayer.diagnose.explain.outside.outside_variants import CACHE_FOLDER
 from replayer.diagnose.explain.trace_step import NOT_REPEATABLE
 from replayer.diagnose.explain.variant_choice import SEED
 from replayer.diagnose.explain.variants import VariantOutcome
-from replayer.report.program_lines import other_values_text, run_before_text, shared_lines
+from replayer.report.program_lines import other_values_text, place_lines, run_before_text, shared_lines
 
 _READS_SHOWN = 12
 _NAMES_SHOWN = 6
@@ -75,15 +75,9 @@ def between_lines(explanation: Explanation) -> list[str]:
     if not between.suspicious:
         return [f"  a change of the state: {between.found}", *shared]
     lines = [f"  {between.found}", *shared]
-    shown = explanation.changing_lines[:_READS_SHOWN]
-    lines += (
-        ["  lines of the code, not seen to be of the step, that change an attribute or a variable of this name:"]
-        if shown
-        else []
-    )
-    lines += [f"    {one.name:<20} {f'{one.function}(): ' if one.function else ''}{one.text}" for one in shown]
-    more = len(explanation.changing_lines) - len(shown)
-    return lines + ([f"    and {counted(more, 'more line')}"] if more > 0 else [])
+    changing = place_lines(explanation.changing_lines)
+    what = "  lines of the code, not seen to be of the step, that change an attribute or a variable of this name:"
+    return [*lines, what, *changing] if changing else lines
 
 
 def variants_heading(explanation: Explanation) -> str:

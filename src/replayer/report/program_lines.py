@@ -57,9 +57,9 @@ def other_values_lines(explanation: Explanation) -> list[str]:
     for one in values.found[:_SHOWN]:
         of = f" {one.name}" if len(values.found) > 1 else " it"
         what = f"lines of the program that give{of} a value" + ("" if one.is_noted else ", not seen to be of the step")
-        lines += [f"  {what}:", *_places(one.set_at)] if one.set_at else []
+        lines += [f"  {what}:", *place_lines(one.set_at)] if one.set_at else []
         lines += (
-            [f"  lines of the step that read{of}, or take another way with it:", *_places(one.read_at)]
+            [f"  lines of the step that read{of}, or take another way with it:", *place_lines(one.read_at)]
             if one.read_at
             else []
         )
@@ -80,10 +80,10 @@ def run_before_lines(explanation: Explanation) -> list[str]:
     if run is None:
         return other_values_lines(explanation)
     which = "this line" if len(run.lines) == 1 else "these lines"
-    lines = [f"  tested with {which} of the program, run before the step:", *_places(run.lines)]
+    lines = [f"  tested with {which} of the program, run before the step:", *place_lines(run.lines)]
     if run.others:
         what = "for the value of then" if run.is_as_noted else "besides"
-        lines += [f"  run, too, {what}, and not needed for the state of this tick:", *_places(run.others)]
+        lines += [f"  run, too, {what}, and not needed for the state of this tick:", *place_lines(run.others)]
     return lines
 
 
@@ -96,26 +96,27 @@ def shared_lines(shared: SharedResult | None) -> list[str]:
         f"  what the step to tick {shared.tick:,} returned is in the state, too, tested by running it again: {parts}"
     ]
     if shared.returned_at is not None:
-        lines += ["  returned by this line:", *_places([shared.returned_at])]
+        lines += ["  returned by this line:", *place_lines([shared.returned_at])]
     if shared.proved:
         is_one = len(shared.proved) == 1
         which = "this line" if is_one else "each of these lines alone" if shared.is_alone else "these lines together"
         told = f"with {which}, run on what was returned, the step gives the recorded state, and without {'it' if is_one else 'them'}"
         lines += [
             f"  {'cause' if is_one and shared.is_only else 'tested'}: {told} another one:",
-            *_places(shared.proved),
+            *place_lines(shared.proved),
         ]
     others = [one for one in shared.writers if one not in shared.proved]
     if others:
         more = "further lines" if shared.proved else "lines"
         lines += [
             f"  {more} of the code that write into what such a call returns, as far as names tell:",
-            *_places(others),
+            *place_lines(others),
         ]
     return lines
 
 
-def _places(places: Iterable[SourceLocation]) -> list[str]:
+def place_lines(places: Iterable[SourceLocation]) -> list[str]:
+    """Lines of code with their functions, the first ones and a count of the others."""
     found = list(places)
     lines = [
         f"    {one.name:<20} {f'{one.function}(): ' if one.function else ''}{one.text}" for one in found[:_LINES_SHOWN]

@@ -2,7 +2,7 @@
 
 It reads a job (plain data in a file), makes the simulation, does the job and writes the result (plain data as well).
 The jobs: "verify" finds the first bad tick, "state" makes the state at a tick, "trace" runs one traced step, "give" runs it with
-values of another instance, "order" goes through a set in fixed orders, "resume" resumes generators.
+values of another instance, "order" goes through a set in fixed orders, "resume" resumes generators; OF_PROGRAM has further ones.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from recorder.ambient.outside.own_code import is_users_file
 
 FILES_MAX = 200
 BYTES_MAX = 1_000_000  # Of one file.
-_MAKING = frozenset(("__init__", "__new__", "__post_init__"))  # They begin a new object.
+MAKING = frozenset(("__init__", "__new__", "__post_init__"))  # They begin a new object.
 
 
 @attrs.frozen(eq=False)
@@ -67,10 +67,10 @@ def program_code(subject: Any, step: str) -> ProgramCode:
     of_step = _named_from(functions, step)
     steps = set(map(id, of_step))
     given = {name for function in functions for name in _given_names(function)}
-    rest = [one for one in functions if one.last_name not in _MAKING and id(one) not in steps]
+    rest = [one for one in functions if one.last_name not in MAKING and id(one) not in steps]
     later = [one for one in rest if one.runs_later or one.last_name in given]
     return ProgramCode(
-        [one for one in of_step if one.last_name not in _MAKING],
+        [one for one in of_step if one.last_name not in MAKING],
         later,
         [one for one in rest if not (one.runs_later or one.last_name in given)],
         step,
@@ -147,7 +147,7 @@ def _named_from(functions: list[Function], step: str) -> list[Function]:
     for function in functions:
         by_name[function.last_name].append(function)
         inside[function.path, function.name.rpartition(".")[0]].append(function)
-    always = [name for name in by_name if name.startswith("__") and name.endswith("__") and name not in _MAKING]
+    always = [name for name in by_name if name.startswith("__") and name.endswith("__") and name not in MAKING]
     first = [step, *always] if step in by_name else always
     waiting = [function for name in first for function in by_name[name]]
     found: dict[int, Function] = {}
@@ -160,8 +160,13 @@ def _named_from(functions: list[Function], step: str) -> list[Function]:
             waiting += by_name.get(name, ())
         # What is in a function may run where that gives it to; of a class, what makes its objects.
         within = inside[function.path, function.name]
-        waiting += [one for one in within if one.last_name in _MAKING] if function.is_class else within
+        waiting += [one for one in within if one.last_name in MAKING] if function.is_class else within
     return list(found.values())
+
+
+def called_name(node: ast.expr) -> str:
+    """The last name in an expression that is called, such as add in self.bag.add; empty for any other expression."""
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
 def _name_of(node: ast.AST) -> str:

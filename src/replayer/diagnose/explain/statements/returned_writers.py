@@ -11,7 +11,7 @@ import attrs
 
 from recorder.ambient.outside.code_parts.changed_values import table_of
 from replayer.diagnose.explain.before_step.changing_lines import CHANGE, CHANGE_ARGUMENT
-from replayer.diagnose.explain.before_step.program_code import Function
+from replayer.diagnose.explain.before_step.program_code import Function, called_name
 from replayer.diagnose.explain.cause import SourceLocation
 from replayer.diagnose.explain.statements.statement_groups import Simple, located
 
@@ -108,7 +108,7 @@ class _Flow:
         for key, value in given:
             if not self.leads_there(function, value):
                 continue
-            for called in self._by_name.get(_name_of(call.func), ()):
+            for called in self._by_name.get(called_name(call.func), ()):
                 names = [node.arg for node in called.own if isinstance(node, ast.arg)]
                 names = names[1:] if names[:1] in (["self"], ["cls"]) else names
                 if key in names or (isinstance(key, int) and key < len(names)):
@@ -159,9 +159,7 @@ def _written(statement: ast.AST) -> Iterator[ast.expr]:
                 yield inner
         if isinstance(node, ast.Call):
             yield from (one.value for one in node.keywords if one.arg == "out")
-            is_change = _name_of(node.func) in CHANGE_ARGUMENT or (_name_of(node.func) == "at" and len(node.args) > 1)
+            is_change = called_name(node.func) in CHANGE_ARGUMENT or (
+                called_name(node.func) == "at" and len(node.args) > 1
+            )
             yield from node.args[:1] if is_change else ()
-
-
-def _name_of(node: ast.expr) -> str:
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""

@@ -10,14 +10,13 @@ from pathlib import Path
 import attrs
 
 from replayer.diagnose.explain.before_step.changing_lines import changes_of
-from replayer.diagnose.explain.before_step.program_code import Function
+from replayer.diagnose.explain.before_step.program_code import MAKING, Function, called_name
 from replayer.diagnose.explain.cause import SourceLocation
 from replayer.diagnose.explain.statements.program_names import loaded_from
 
 Simple = ast.Expr | ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Delete
 _CALLS_MAX = 4  # From a statement to the one that changes the value.
 GROUPS_MAX = 40
-_MAKING = ("__init__", "__new__", "__post_init__")
 
 
 @attrs.frozen(eq=False)
@@ -84,7 +83,7 @@ def _stepping(functions: Sequence[Function], step: str) -> set[str]:
 def _called_as(function: Function) -> str:
     """The name with which code calls a function; of one that makes objects, that of the class."""
     *outer, last = function.name.split(".")
-    return outer[-1] if last in _MAKING and outer else last
+    return outer[-1] if last in MAKING and outer else last
 
 
 def _group(
@@ -118,7 +117,7 @@ def _run_elsewhere(function: Function) -> Iterator[ast.stmt]:
 
 
 def _called_in(nodes: Iterable[ast.AST]) -> set[str]:
-    return {_name_of(one.func) for one in nodes if isinstance(one, ast.Call)}
+    return {called_name(one.func) for one in nodes if isinstance(one, ast.Call)}
 
 
 def _imports(functions: Sequence[Function], noted: Collection[str]) -> Iterator[StatementGroup]:
@@ -134,7 +133,3 @@ def _imports(functions: Sequence[Function], noted: Collection[str]) -> Iterator[
                     missing.discard(name)
                     alone = ast.fix_missing_locations(ast.copy_location(ast.Import([ast.alias(name)]), node))
                     yield StatementGroup(function, (alone,))
-
-
-def _name_of(node: ast.expr) -> str:
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
