@@ -8,6 +8,7 @@ the recorder are excluded: their global values (random generators, the environme
 from __future__ import annotations
 
 import functools
+import os
 import sys
 import sysconfig
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -197,7 +198,10 @@ def is_users(module_name: str) -> bool:
 
 def is_installed(file: str) -> bool:
     """Return True for a file of Python's own library, or of an installed package."""
-    return any(Path(file).is_relative_to(place) for place in _installed())
+    path = (
+        str(Path(file)) if "//" in file or "/." in file else file
+    )  # As Path writes it, which takes ten times as long.
+    return path.startswith(_installed())
 
 
 def content_of(one: object) -> dict[str, Any] | None:
@@ -222,7 +226,7 @@ def _is_excluded(module_name: str) -> bool:
 @functools.cache
 def _installed() -> tuple[str, ...]:
     paths = sysconfig.get_paths()
-    return tuple({paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+    return tuple({f"{paths[name]}{os.sep}" for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 
 
 def _parts_of(factory: Any) -> Iterator[Any]:

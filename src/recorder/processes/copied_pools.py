@@ -32,11 +32,13 @@ _MADE_WITH: dict[tuple[str, str], Mapping[str, str]] = {
 }
 _ENDED = {_EXECUTOR: ("_shutdown_thread", True), _POOL: ("_state", "CLOSE")}
 _OF_THREADS = ("multiprocessing.pool", "ThreadPool")  # A subclass.
+_LOCK = ("multiprocessing.synchronize", "SemLock")
+_AFTER_FORK = ("multiprocessing.util", "_afterfork_registry")
 
 
 def pools_to_copy() -> list[Any]:
     """The pools of processes that modules and their classes hold and that still take tasks."""
-    kinds = tuple(kind for key in _MADE_WITH if (kind := _loaded(key)) is not None)
+    kinds = tuple(kind for key in _MADE_WITH if (kind := _loaded(key)) is not None) if _any_locks() else ()
     held = (one for one in _held_by_modules() if issubclass(type(one), kinds)) if kinds else ()
     return list({id(one): one for one in held if _is_copied(one)}.values())
 
@@ -48,6 +50,18 @@ def make_again(pools: Iterable[Any]) -> None:
         kind = _loaded(key) if key is not None else None
         if key is not None and kind is not None:
             kind.__init__(pool, **{name: vars(pool)[place] for name, place in _MADE_WITH[key].items()})
+
+
+def _any_locks() -> bool:
+    """Return False if this process has no lock of multiprocessing: the queues of each pool of processes have locks.
+
+    multiprocessing lists all of them, to renew them after a fork. To go through that takes microseconds, and through what
+    a thousand modules and their classes hold 20 ms, which was half of the time of a short copy.
+    """
+    lock, registered = _loaded(_LOCK), _loaded(_AFTER_FORK)
+    return lock is not None and (
+        registered is None or any(issubclass(type(one()), lock) for one in registered.valuerefs())
+    )
 
 
 def _is_copied(one: Any) -> bool:
@@ -68,7 +82,7 @@ def _key_of(one: Any) -> tuple[str, str] | None:
 
 
 def _loaded(key: tuple[str, str]) -> Any:
-    """A class, if its module was imported; else None."""
+    """A class or a value, if its module was imported; else None."""
     module, name = key
     return getattr(sys.modules.get(module), name, None)
 

@@ -11,7 +11,6 @@ from recorder.factory_spec import sim_option
 from replayer.playback.inert_simulation import StatesOnly
 from replayer.playback.rebuild_adapted import make_adapted
 from replayer.tape.tape import Tape
-from sim.adapters.interface.adapter_registry import adapter_names
 from sim.kernel.registry import UnknownWorldError, find_world
 from sim.kernel.same_fields import ensure_same_fields
 from sim.kernel.schema import Layout
@@ -76,9 +75,9 @@ def import_adapters(tape: Tape) -> None:
     That takes most of the time of a short copy, above all where its calls are watched. Nothing of the user's is imported.
     """
     if tape.meta.get("adapter"):
-        import sim.adapters.as_recorded  # noqa: F401, PLC0415 - only for a tape of an adapter
+        from sim.adapters.as_recorded import look_up_adapters  # noqa: PLC0415 - only for a tape of an adapter
 
-        adapter_names()
+        look_up_adapters(tape.meta)
 
 
 def make_stepping(tape: Tape, factory: Factory | None) -> Simulation:

@@ -79,7 +79,8 @@ def _function_lines(explanation: Explanation) -> list[str]:
     taken = [plain_text(one) for one in functions.names if one not in functions.removed]
     parts = [f"with {' and '.join(taken)} of A"] if taken else []
     parts += [f"without {' and '.join(map(plain_text, functions.removed))}"] if functions.removed else []
-    alone = "alone" if len(functions.names) == 1 else "together, and with none of them alone"
+    with_none = ", and with none of them alone" if functions.is_none_alone else ""
+    alone = "alone" if len(functions.names) == 1 else f"together{with_none}"
     shown = [plain_text(one) for one in functions.brought[:_SHOWN]]
     more = f" and {len(functions.brought) - _SHOWN} more" if len(functions.brought) > _SHOWN else ""
     if shown:

@@ -11,8 +11,9 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
-from sim.adapters.interface.adapter_registry import Adapter, NoAdapterError, adapter_named
+from sim.adapters.interface.adapter_registry import Adapter, NoAdapterError, adapter_named, adapter_names
 from sim.adapters.interface.proxy import subject_of_proxy
+from sim.adapters.plain_object.adapter import ADAPTER as PLAIN_ADAPTER
 from sim.adapters.plain_object.adapter import NAME as PLAIN_OBJECT
 from sim.adapters.plain_object.adapter import fields_from_plain
 
@@ -47,9 +48,16 @@ def rebuilt_simulation(meta: Mapping[str, Any]) -> Any | None:
 def adapter_of_tape(meta: Mapping[str, Any]) -> tuple[Adapter, Mapping[str, Any]]:
     """The adapter that made a tape, and its description of the object. Raises NoAdapterError."""
     description = meta.get("adapter")
-    if isinstance(description, dict) and isinstance(description.get("name"), str):
-        return adapter_named(description["name"]), description
+    if isinstance(description, dict) and isinstance(name := description.get("name"), str):
+        # To read the list of installed packages takes longer than to make most objects.
+        return PLAIN_ADAPTER if name == PLAIN_OBJECT else adapter_named(name), description
     raise NoAdapterError("the tape does not name the adapter that made it")
+
+
+def look_up_adapters(meta: Mapping[str, Any]) -> None:
+    """Read the list of installed adapters now, if a tape's adapter is looked up there. It is kept."""
+    if not isinstance(description := meta.get("adapter"), dict) or description.get("name") != PLAIN_OBJECT:
+        adapter_names()
 
 
 def _is_adapted(made: Any) -> bool:

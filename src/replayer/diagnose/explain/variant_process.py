@@ -8,6 +8,7 @@ values of another instance, "order" goes through a set in fixed orders, "resume"
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import sys
 import time
@@ -64,6 +65,9 @@ Load = Callable[[], Factory | None]  # Imports the module of the factory, unless
 _MODULE = "replayer.diagnose.explain.variant_process"
 RUN_UP_S_MAX = 30.0  # The longest run of a used instance up to the tick.
 NEVER_RESTORED_S_MAX = 10.0  # Of one that runs from tick 0, if others that run from keyframes can follow.
+
+# A folder without links: a thousand modules lie in a hundred folders, and each answer asks the disk ten times.
+_real_folder = functools.cache(os.path.realpath)
 
 
 def main() -> None:
@@ -150,20 +154,22 @@ def _ensure_used(code: str, tape: Tape, load: Load, *, is_tree: bool) -> None:
         make_simulation(tape, load())
         if is_tree:
             return {"used": is_used(Path(code))}
+        folder = os.path.realpath(code)
         modules = list(sys.modules.items())
-        return {"used": any(_is_from(Path(code), name, getattr(module, "__file__", None)) for name, module in modules)}
+        return {"used": any(_is_from(folder, name, getattr(module, "__file__", None)) for name, module in modules)}
 
     if not in_a_copy(check)["used"]:
         raise ValueError("expected a module of the simulation in this folder, got none: the present code would run")
 
 
-def _is_from(folder: Path, name: str, file: Any) -> bool:
-    """Return True if a module was found through a folder in sys.path, not deeper below it."""
+def _is_from(folder: str, name: str, file: Any) -> bool:
+    """Return True if a module was found through a folder in sys.path, not deeper below it. folder: as it really lies."""
     if not isinstance(file, str):
         return False
-    path = Path(file)
-    place = path.parent if path.stem == "__init__" else path.with_name(path.name.partition(".")[0])
-    return place.resolve() == folder.resolve().joinpath(*name.split("."))
+    parent, last = os.path.split(file)
+    if last.partition(".")[0] == "__init__":
+        parent, last = os.path.split(parent)
+    return f"{_real_folder(parent)}/{last.partition('.')[0]}" == f"{folder}/{name.replace('.', '/')}"
 
 
 def _verify(tape: Tape, factory: Factory | None, answers: int) -> dict[str, Any]:

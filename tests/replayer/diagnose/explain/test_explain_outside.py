@@ -269,6 +269,7 @@ def test_a_failure_of_the_present_variant_has_no_label(capsys: Any) -> None:
 
     assert run(replayer.commands.main.main, "explain Raising.tape --sim kept_outside:Failing") == 2
     captured = capsys.readouterr()
-    assert captured.out == "Raising.tape: tick 5\n"  # It stood there before the step was run again.
+    # The tick stood there before the step was run again.
+    assert captured.out == "Raising.tape: tick 5: the search ended early\n"
     assert captured.err.startswith("error: tick 5: the step raised RuntimeError: no more")
     assert captured.err.count("\n") == 1

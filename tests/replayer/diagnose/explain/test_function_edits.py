@@ -383,4 +383,4 @@ class Mill:
     old, new = mill.format(1, "2 if is_open() else os._exit(3)"), mill.format(0, "4 + is_open()")
     out = explained(capsys, "mill_of_two", old, new, kind="Mill")
     assert "none of them alone" not in out
-    assert "of 2 functions that differ, 1 of A were tried in B" in out
+    assert "  tested: with is_open and ground of A together, B gives the state of A\n" in out

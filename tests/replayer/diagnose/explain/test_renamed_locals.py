@@ -228,6 +228,7 @@ def test_a_mix_of_two_versions_that_never_ends_is_ended(capsys: pytest.CaptureFi
     )
     found = explained(capsys, "Kiln", old, old.replace("return 0", "return 0.5").replace("return 7", "return 7.5"))
     assert found["functions"]["names"] == ["Kiln.stock", "Kiln.last"]
+    assert not found["functions"]["is_none_alone"]
 
 
 SAVED = """

@@ -155,6 +155,7 @@ class GivenFunctions:
         brought: what these use and B's version lacks, such as a function that they call: B got it, too.
         has_effect: False if the first one that was tested, that of the line, alone leaves B as it was.
         edits: of a function with several edits: which of them are needed; None of any other.
+        is_none_alone: of several, False if the step did not end with one of them alone: what that one does is not known.
     """
 
     names: tuple[str, ...]
@@ -162,3 +163,4 @@ class GivenFunctions:
     has_effect: bool = True
     brought: tuple[str, ...] = ()
     edits: TestedEdits | None = None
+    is_none_alone: bool = True

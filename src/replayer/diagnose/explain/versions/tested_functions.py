@@ -74,7 +74,7 @@ def _with_functions(explained: Explanation, run: Run) -> Explanation:
     removed = tuple(one.name for one in found.needed if one.lines[0] is None)
     edits = test.edits_of(found.needed)
     tested = edits.tested if edits is not None else None
-    functions = GivenFunctions(names, removed, found.has_effect, found.brought, tested)
+    functions = GivenFunctions(names, removed, found.has_effect, found.brought, tested, found.is_none_alone)
     defined = cause.defined_at if cause is not None else None
     if cause is not None and defined is not None and not found.needed and not found.has_effect:
         if (value := _value_at(steps, defined)) is None or not test.decides(value):
@@ -182,12 +182,14 @@ class _Found:
             with it.
         own: the function of the line, if it was tested.
         brought: what the needed ones use and B lacks, which B got, too.
+        is_none_alone: False if the step did not end with one function alone.
     """
 
     needed: list[ChangedPart]
     has_effect: bool = True
     own: ChangedPart | None = None
     brought: tuple[str, ...] = ()
+    is_none_alone: bool = True
 
 
 class _VariesError(Exception):
@@ -236,18 +238,19 @@ class _Test:
             if right is not None:
                 return _Found([right], brought=self._repeat([right], self.pair[0]))
             results += ran
-        unknown = [one for one, result in results if result is not None and result.why_not in _NO_RESULT]
+        unknown = {
+            id(one): result.why_not for one, result in results if result is not None and result.why_not in _NO_RESULT
+        }
+        able = [one for one, result in results if result is not None]
+        if len(tested) == len(changed) and OUT_OF_TIME not in unknown.values() and (together := self._together(able)):
+            return _Found(together, brought=self._repeat(together, self.pair[0]), is_none_alone=not unknown)
         if unknown or len(tested) < len(changed):
-            number = sum(one not in unknown for one in tested)
+            number = sum(id(one) not in unknown for one in tested)
             self.notes.append(
                 f"of {len(changed)} functions that differ, {number} of A were tried in B, each alone: none gives the state of A"
             )
-        able = [one for one, result in results if result is not None]
         if not able:
             return None
-        together = self._together(able) if len(tested) == len(changed) and not unknown else []
-        if together:
-            return _Found(together, brought=self._repeat(together, self.pair[0]))
         own, result = next(((one, result) for one, result in results if _is_of(cause, one)), (None, None))
         has_no_effect = own is not None and result is not None and result.result == self.pair[1].result
         has_no_effect &= result is not None and result.why_not is None
