@@ -31,7 +31,8 @@ REQUEST_BYTES_MAX = 1 << 20
 TID_PLACE = 720  # Of the thread's number in what glibc keeps of a thread; it is looked at before it is used.
 MODULES = (
     "replayer.diagnose.explain.variant_process",
-    "sim.adapters.as_recorded",  # Which it imports for tapes of objects.
+    "sim.adapters.as_recorded",  # Which it imports for tapes of objects,
+    "replayer.diagnose.explain.other_values.program_jobs",  # and this for some jobs.
     "replayer.diagnose.parties.party_process",
     "replayer.diagnose.certify.cell_process",
     "replayer.diagnose.investigation.check_process",

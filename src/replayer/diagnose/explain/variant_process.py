@@ -33,7 +33,6 @@ from replayer.desync.stand_ins import use_stand_ins
 from replayer.diagnose.explain.data_files.exchanged_files import exchange_files
 from replayer.diagnose.explain.given.give import give_from_the_other
 from replayer.diagnose.explain.given.resumed import give_by_resuming
-from replayer.diagnose.explain.other_values.program_jobs import OF_PROGRAM
 from replayer.diagnose.explain.outside.first_seeds import first_seeds
 from replayer.diagnose.explain.outside.import_reads import noting_variables
 from replayer.diagnose.explain.outside.told_counts import replace_reads
@@ -65,7 +64,6 @@ Load = Callable[[], Factory | None]  # Imports the module of the factory, unless
 _MODULE = "replayer.diagnose.explain.variant_process"
 RUN_UP_S_MAX = 30.0  # The longest run of a used instance up to the tick.
 NEVER_RESTORED_S_MAX = 10.0  # Of one that runs from tick 0, if others that run from keyframes can follow.
-
 # A folder without links: a thousand modules lie in a hundred folders, and each answer asks the disk ten times.
 _real_folder = functools.cache(os.path.realpath)
 
@@ -127,11 +125,13 @@ def _do(job: dict[str, Any], answers: int, load: Load) -> dict[str, Any]:
                 result = ordered_runs(*_before_step(tape, job, load))
             case "resume":
                 result = give_by_resuming(load(), *_before_step(tape, job, load), job["words"]).to_plain()
-            case what if what in OF_PROGRAM:
+            case "trace":
+                result = _trace(tape, job, load)
+            case what:  # Their import takes a sixth of the time in which such a process begins, and most of them trace.
+                from replayer.diagnose.explain.other_values.program_jobs import OF_PROGRAM  # noqa: PLC0415
+
                 _load_adapter(tape)
                 result = OF_PROGRAM[what](tape, job, lambda: make_simulation(tape, load()))
-            case _:
-                result = _trace(tape, job, load)
     return result
 
 
