@@ -33,6 +33,7 @@ _LEFT_OUT = "not compared, since they are no plain values"
 _LEFT_OUT_OF_RUNS = "not compared, since they are no plain values and functions change them"
 _NOT_NOTED = "not compared, since the tape has no note of them"
 _OF_CODE = (_CHANGED, _REMOVED, _REPLACED, _OTHER_VALUES, _OTHER_MODULES)
+_SAME_STATEMENTS = " (their files have the same statements)"  # Such values come from outside of the code.
 _NOT_TESTED = "not tested whether that makes the difference"
 _MACHINE_CODE = "not compared is machine code that the recorded run loaded from numba's cache on disk"
 
@@ -90,17 +91,25 @@ def _told(found: dict[str, Any], outside: OutsideNote, *, is_known: bool) -> Tes
     else:
         and_values = f" and {counted(count, 'value')}" if count else ""
         texts = [f"{_EQUAL}: {counted(found['compared'], 'function')}{and_values} of the recorded class's modules"]
-    for text, names in ((_OTHER_VALUES, _parted(found, "values")[0]), (_RUN_VALUES, _parted(found, "values")[1])):
+    same = _SAME_STATEMENTS if found["has_same_statements"] else ""
+    for text, names in (
+        (f"{_OTHER_VALUES}{same}", _parted(found, "values")[0]),
+        (_RUN_VALUES, _parted(found, "values")[1]),
+    ):
         texts += [f"{text}: {_names(names)}"] if names else []
     if found["gone_values"]:
-        texts.append(f"{_REMOVED}: {counted(found['gone_values'], 'value')}, of which the tape has no names")
+        texts.append(f"{_REMOVED}: {counted(found['gone_values'], 'value')}, of which the tape has no names{same}")
     if found["imported"]:
         texts.append(f"{_OTHER_MODULES}: {_names(found['imported'])}")
     if outside.replaced:
         texts.append(f"{_REPLACED}: {', '.join(map(_replaced_text, outside.replaced))}")
     is_changed = len(texts) > 1 or found["different"] or found["gone"] or found["gone_statements"]
     fixed, of_runs = _parted(found, "left_out")
-    not_compared = ((_LEFT_OUT, fixed), (_LEFT_OUT_OF_RUNS, of_runs), (_NOT_NOTED, found["not_noted"]))
+    not_compared = (
+        (f"{_LEFT_OUT}{same}", fixed),
+        (_LEFT_OUT_OF_RUNS, of_runs),
+        (_NOT_NOTED, found["not_noted"]),
+    )
     left_out = "".join(f"; {text}: {_names(names)}" for text, names in not_compared if names)
     left_out += f"; {_MACHINE_CODE}: {_loaded_text(outside.machine_code)}" if outside.machine_code else ""
     if is_changed:
@@ -168,15 +177,20 @@ def with_tested_values(code: TestedCause | None, values: Sequence[str]) -> Teste
 def asks_for_earlier_code(code: TestedCause | None, *, is_explained: bool) -> bool:
     """Return True if the code of the recording is needed to know what a change does, or if there is one.
 
-    Values that functions change may differ without an edit: another version of the code is no more likely by them.
+    Values that functions change may differ without an edit: another version of the code is no more likely by them. Nor is it
+    by those of files with the same statements.
     is_explained: a test has shown something else, and code that was not compared is no reason then.
     """
-    return _has_part(code, _OF_CODE) or (not is_explained and _has_part(code, (f"{_LEFT_OUT}:", _NOT_NOTED)))
+    asking = _OF_CODE if is_explained else (*_OF_CODE, f"{_LEFT_OUT}:", _NOT_NOTED)
+    return any(part.startswith(asking) and _SAME_STATEMENTS not in part for part in _parts(code))
 
 
 def _has_part(code: TestedCause | None, beginnings: tuple[str, ...]) -> bool:
-    parts = code.found.split("; ") if code is not None and code.cause == CODE else []
-    return any(part.startswith(beginnings) for part in parts)
+    return any(part.startswith(beginnings) for part in _parts(code))
+
+
+def _parts(code: TestedCause | None) -> list[str]:
+    return code.found.split("; ") if code is not None and code.cause == CODE else []
 
 
 def versions_not_tested(code: TestedCause | None) -> str:
@@ -185,7 +199,7 @@ def versions_not_tested(code: TestedCause | None) -> str:
     if (
         code is not None
         and code.found.startswith(_EQUAL)
-        and not any(text in code.found for text in (_LEFT_OUT, _NOT_NOTED, _OTHER_MODULES))
+        and not _has_part(code, (f"{_LEFT_OUT}:", _LEFT_OUT_OF_RUNS, _NOT_NOTED, _OTHER_MODULES))
     ):
         return f"{machine_code}other versions of libraries"
     return f"{machine_code}other versions of the code (--code FOLDER) and of libraries"

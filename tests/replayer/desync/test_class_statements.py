@@ -15,14 +15,8 @@ import attrs
 import pytest
 
 import recorder
-from recorder.ambient.outside.loaded_code import (
-    KEY,
-    CodeComparison,
-    CodeNote,
-    code_note,
-    compare_code,
-    decode_code_note,
-)
+from recorder.ambient.outside.code_parts.code_note import CodeNote, decode_code_note
+from recorder.ambient.outside.loaded_code import KEY, CodeComparison, code_note, compare_code
 from replayer import Tape
 from replayer.desync.code_comparison import asks_for_earlier_code, compared_code, names_a_change
 

@@ -13,7 +13,8 @@ from typing import Any
 import msgpack
 import pytest
 
-from recorder.ambient.outside.loaded_code import KEY, CodeComparison, code_note, compare_code, decode_code_note
+from recorder.ambient.outside.code_parts.code_note import decode_code_note
+from recorder.ambient.outside.loaded_code import KEY, CodeComparison, code_note, compare_code
 
 NAME = "code_of_a_mill"
 MILL = """import bisect

@@ -13,15 +13,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from recorder.ambient.outside.code_parts.code_note import CodeNote, decode_code_note
 from recorder.ambient.outside.code_parts.machine_code import KEY as MACHINE_CODE
 from recorder.ambient.outside.code_parts.machine_code import MachineCode
 from recorder.ambient.outside.code_parts.places import Place, places_of
 from recorder.ambient.outside.line_digests import operations
 from recorder.ambient.outside.loaded_code import (
     DEFINITIONS_MAX,
-    CodeNote,
     compare_code,
-    decode_code_note,
     definitions_at,
 )
 from recorder.ambient.outside.loaded_code import KEY as CODE

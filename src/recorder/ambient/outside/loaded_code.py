@@ -20,17 +20,12 @@ import attrs
 import xxhash
 
 from recorder.ambient.outside.code_parts.changed_values import shown_changes
+from recorder.ambient.outside.code_parts.code_note import CodeNote
 from recorder.ambient.outside.code_parts.defining_lines import place_text
-from recorder.ambient.outside.code_parts.digest_lists import (
-    DIGEST_BYTES,
-    NAME_BYTES,
-    joined,
-    parted,
-    parted_if_any,
-    parted_lines,
-)
+from recorder.ambient.outside.code_parts.digest_lists import DIGEST_BYTES, NAME_BYTES, joined
 from recorder.ambient.outside.code_parts.kept_text import earlier_kept_texts, kept_text
 from recorder.ambient.outside.code_parts.member_tables import member_tables
+from recorder.ambient.outside.code_parts.module_texts import may_read_files, module_digests
 from recorder.ambient.outside.code_parts.places import Place, is_special, places_of
 from recorder.ambient.outside.code_parts.statements import CodeStatement, statements_of
 from recorder.ambient.outside.code_parts.untold_values import untold_values
@@ -90,36 +85,6 @@ class Definition:
 
 
 @attrs.frozen
-class CodeNote:
-    """The digests of a note.
-
-    Attributes:
-        python: the version that compiled the code, with its level of optimization.
-        definitions, values: the digests of functions, and those of plain values.
-        lines: by a digest of a function's name and its number of that name, the digests of its lines, joined.
-        is_kept_early: kept has the names of modules, as earlier versions noted it.
-        kept: the digests of what functions, partial calls and patterns keep; None in the note of an earlier version.
-        imported: the digests of the modules that functions import; None in the note of an earlier version.
-        statements: those of class statements, decorators, and what names stand for; None as above, and if too many.
-        references: those of functions of C that names stand for, and of the order of arrays in memory; None as above.
-        tables: those of tables that hold names, or are further containers; None as above.
-        has_wrapped: it has modules of which only wrapped functions are used, as earlier versions had not.
-    """
-
-    python: str
-    definitions: frozenset[bytes]
-    values: frozenset[bytes]
-    lines: Mapping[bytes, bytes]
-    is_kept_early: bool = False
-    kept: frozenset[bytes] | None = None
-    imported: frozenset[bytes] | None = None
-    statements: frozenset[bytes] | None = None
-    references: frozenset[bytes] | None = None
-    tables: frozenset[bytes] | None = None
-    has_wrapped: bool = attrs.field(default=False, kw_only=True)
-
-
-@attrs.frozen
 class CodeComparison:
     """Loaded code beside that of a note.
 
@@ -134,6 +99,8 @@ class CodeComparison:
         gone_statements: how many class statements and meanings of names the note has besides those that are there now.
         not_noted: kinds of code of which the note has no digests.
         by_functions: those of values and left_out that functions change: they may differ without an edit.
+        has_same_statements: the files have no statement outside of functions that the note does not have, and none that may
+            read another file: values that differ come from somewhere else.
     """
 
     compared: int
@@ -147,6 +114,7 @@ class CodeComparison:
     gone_statements: int = 0
     not_noted: list[str] = attrs.field(factory=list)
     by_functions: list[str] = attrs.field(factory=list)
+    has_same_statements: bool = False
 
 
 def code_note(simulation: Any) -> dict[str, Any]:
@@ -159,6 +127,7 @@ def code_note(simulation: Any) -> dict[str, Any]:
         kept = {_digest(one) for one in _kept(places)}
         tables = _tables(places).keys()
         imported = {_digest(one) for one in _imported(named)}
+        modules = set(module_digests({one.path for one in places}).values())
         read = names_in_code(_functions(named))
         statements = {is_early: set[bytes]() for is_early in (True, False)}
         for one in statements_of(places, read):
@@ -170,25 +139,15 @@ def code_note(simulation: Any) -> dict[str, Any]:
     if not definitions or len(definitions) + len(values) + len(kept) + len(imported) > DEFINITIONS_MAX:
         return {}
     known: dict[str, Any] = {"python": _python(), "definitions": joined(definitions), "values": joined(values)}
-    known |= {"keeps": joined(kept), "imported": joined(imported), "wrapped": True}
+    known |= {
+        "keeps": joined(kept),
+        "imported": joined(imported),
+        "modules": joined(filter(None, modules)),
+        "wrapped": True,
+    }
     further = {"tables": tables, "statements": statements[True], "references": statements[False]}
     known |= {key: joined(one) for key, one in further.items() if len(one) <= DEFINITIONS_MAX}
     return {KEY: {**known, "lines": lines} if len(lines) <= LINES_BYTES_MAX else known}
-
-
-def decode_code_note(plain: Any) -> CodeNote | None:
-    """The note in plain data; None for anything else."""
-    match plain:
-        case {"python": str(python), "definitions": bytes(definitions), "values": bytes(values)} if not (
-            len(definitions) % DIGEST_BYTES or len(values) % DIGEST_BYTES
-        ):
-            is_early = "keeps" not in plain
-            names = ("kept" if is_early else "keeps", "imported", "statements", "references", "tables")
-            kept, *later = (parted_if_any(plain.get(name)) for name in names)
-            lines = parted_lines(plain.get("lines"))
-            note = CodeNote(python, parted(definitions), parted(values), lines, is_early, kept, *later)
-            return attrs.evolve(note, has_wrapped=plain.get("wrapped") is True)
-    return None
 
 
 def compare_code(note: CodeNote, simulation: Any) -> CodeComparison | None:
@@ -235,7 +194,14 @@ def compare_code(note: CodeNote, simulation: Any) -> CodeComparison | None:
         gone_statements=max(0, sum(len(noted - now.keys()) for now, noted in beside) - len(other)),
         not_noted=[what for what, now, noted in parts if noted is None and now],
         by_functions=shown_changes(places, {*other_texts, *not_compared}),
+        has_same_statements=_has_same_statements(note, {one.path for one in places}),
     )
+
+
+def _has_same_statements(note: CodeNote, paths: set[str]) -> bool:
+    """A statement that the note has alone gave another text to a module, too, or stood in one that is not used any more."""
+    found = module_digests(paths).values()
+    return note.modules is not None and note.modules.issuperset(found) and not may_read_files(paths)
 
 
 def is_noted(note: CodeNote, place: Place) -> bool:

@@ -10,11 +10,11 @@ from typing import Any
 
 import attrs
 
+from recorder.ambient.outside.code_parts.code_note import CodeNote, decode_code_note
 from recorder.ambient.outside.code_parts.machine_code import KEY as MACHINE_CODE
 from recorder.ambient.outside.code_parts.machine_code import LOADED_MAX, LoadedCode, decode_loaded
 from recorder.ambient.outside.code_parts.named_outside import NAMED_MAX, NamedFact, named_facts, named_path
 from recorder.ambient.outside.loaded_code import KEY as CODE
-from recorder.ambient.outside.loaded_code import CodeNote, decode_code_note
 from recorder.ambient.outside.loaded_modules import MODULES_MAX, loaded_modules
 from recorder.ambient.outside.outside_read import FILE, FOLDER, IMPORT, KINDS, NAME_CHARS_MAX, VARIABLE, OutsideRead
 from recorder.ambient.outside.process_facts import OF_THREAD, process_facts

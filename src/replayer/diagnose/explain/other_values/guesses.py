@@ -10,10 +10,11 @@ from typing import Any
 
 import attrs
 
+from recorder.ambient.outside.code_parts.code_note import CodeNote
 from recorder.ambient.outside.code_parts.defining_lines import import_line
 from recorder.ambient.outside.code_parts.places import Place, is_special
 from recorder.ambient.outside.code_text import assignment_line
-from recorder.ambient.outside.loaded_code import CodeNote, is_noted
+from recorder.ambient.outside.loaded_code import is_noted
 from replayer.diagnose.explain.before_step.assigned_values import shown
 from replayer.diagnose.explain.before_step.changeable_values import (
     MISSING,

@@ -9,9 +9,10 @@ from typing import Any
 
 import attrs
 
+from recorder.ambient.outside.code_parts.code_note import CodeNote
 from recorder.ambient.outside.code_parts.defining_lines import place_text
 from recorder.ambient.outside.code_parts.places import Place, places_of
-from recorder.ambient.outside.loaded_code import CodeNote, compare_code
+from recorder.ambient.outside.loaded_code import compare_code
 from recorder.processes.fork_call import in_a_copy
 from replayer.diagnose.explain.before_step.change_search import step_name
 from replayer.diagnose.explain.before_step.changeable_values import places_of as values_of

@@ -10,9 +10,10 @@ from typing import Any
 
 import attrs
 
+from recorder.ambient.outside.code_parts.code_note import CodeNote
 from recorder.ambient.outside.code_parts.defining_lines import place_text
 from recorder.ambient.outside.code_parts.places import Place, places_of
-from recorder.ambient.outside.loaded_code import CodeComparison, CodeNote, compare_code, is_noted
+from recorder.ambient.outside.loaded_code import CodeComparison, compare_code, is_noted
 from recorder.processes.fork_call import in_a_copy
 from recorder.processes.seeds.process_generators import generator_states, set_generator_states
 from replayer.diagnose.explain.before_step.change_search import step_name
