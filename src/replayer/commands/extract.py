@@ -352,7 +352,7 @@ def _print_desync_hint(extraction: Extraction, paths: Sequence[Location], sim: s
 
 def _seen_between_steps(path: Location, tick: int) -> str | None:
     """What a tape tells of a change by other code before the step to a tick; None if it tells of none, or cannot be read."""
-    from replayer.desync.tested_causes import between_steps  # noqa: PLC0415 - needed after a desync only
+    from replayer.desync.causes.seen_between import between_steps  # noqa: PLC0415 - needed after a desync only
     from replayer.tape.tape import Tape  # noqa: PLC0415
 
     try:

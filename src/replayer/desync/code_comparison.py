@@ -24,6 +24,7 @@ CODE = "another version of the code"
 NAMED_MAX = 8  # Definitions in a sentence.
 LOADED_NAMED_MAX = 3  # Compiled functions, with what they take from elsewhere.
 _EQUAL = "compared and equal"
+_CLASS = "the simulation is a"
 _CHANGED, _REMOVED = "changed since the recording, or new", "removed since the recording"
 _REPLACED = "replaced while the run was recorded"
 _OTHER_VALUES = "values other than when the recording began, or new"
@@ -59,7 +60,7 @@ def compared_code(tape: Tape, factory: Factory | None) -> TestedCause | None:
         return None
     recorded = str(tape.meta.get("simulation")).rpartition(".")[2]
     if recorded != found["name"]:
-        text = f"the simulation is a {found['name']}, and a {plain_text(recorded)} was recorded"
+        text = f"{_CLASS} {found['name']}, and a {plain_text(recorded)} was recorded"
         return TestedCause(CODE, f"{text}; {_NOT_TESTED}", suspicious=None)
     if "compared" not in found:
         return TestedCause(CODE, f"not compared: it was compiled by {plain_text(note.python)}", suspicious=None)
@@ -159,6 +160,11 @@ def code_lines(code: TestedCause | None) -> list[str]:
 def names_a_change(code: TestedCause | None) -> bool:
     """Return True if code or values of modules are known to be others than those of the recording. code: of compared_code."""
     return _has_part(code, (*_OF_CODE, _RUN_VALUES))
+
+
+def is_other_code(code: TestedCause | None) -> bool:
+    """Return True if the code, a value of modules, or the class is known to be another one. code: of compared_code."""
+    return names_a_change(code) or _has_part(code, (_CLASS,))
 
 
 def names_values(code: TestedCause | None) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -11,6 +11,9 @@ from recorder.ambient.outside.outside_note import ChangedSetting
 from recorder.ambient.outside.outside_read import ARGUMENTS, ATTRIBUTES, IDENTITY, OutsideRead
 from recorder.ambient.outside.process_facts import FOLDER, WATCHED
 from recorder.environment import describe_environment
+from replayer.desync.causes.seen_between import between_steps, not_compared
+from replayer.desync.causes.text_hashes import hashes_of_texts
+from replayer.desync.code_comparison import is_other_code
 from replayer.desync.finding import (
     HIDDEN_FROM_RUN,
     HIDDEN_STATE,
@@ -47,8 +50,6 @@ if TYPE_CHECKING:
     from replayer.tape.tape import Tape
 
 
-HASH_SEED = "PYTHONHASHSEED"
-BETWEEN = "a change between two steps"
 CHANGED_WHILE = "changed while the run was recorded"
 SETTINGS_UNKNOWN = "  settings of the process that were changed while it ran,"  # Of a tape that does not note them.
 _UNSTEADY = "a non-deterministic step (random draws, time)"
@@ -78,99 +79,24 @@ def with_causes(
         *(
             _nondeterminism(finding, reads or ()),
             *_made_before(finding),
-            *_order_of_sets(tape, sets),
+            *hashes_of_texts(tape, sets, reads or ()),
             _hidden_state(finding, earlier, lost),
             *([code] if code is not None else []),
             *_versions(tape, finding.tick, reads),
         ),
     ]
-    if between is None and not any(test.suspicious for test in tested) and is_of_recorder(tape):
-        tested.insert(0, _not_compared(finding.tick))
+    is_explained = any(test.suspicious for test in tested) or is_other_code(code)
+    if between is None and not (is_explained or _may_explain(tape, finding.tick, reads or ())):
+        tested[:0] = not_compared(tape, finding.tick)
     hidden = next((test.found for test in tested if test.cause in (HIDDEN_STATE, RESTORE) and test.suspicious), None)
     return attrs.evolve(finding, tested=tested, note=finding.note or hidden)
 
 
-def changed_between(tape: Tape, tick: int) -> list[str]:
-    """What the recorder saw to be changed before the step to a tick, by names; empty if nothing, or if it has no name."""
-    match tape.outcome:
-        case {"between_steps": {"changes": list(changes)} as told}:
-            later = _later(told)
-            own = [entry for entry in changes if isinstance(entry, list) and len(entry) == 2]
-            named = [plain_text(str(entry[1])) for entry in own if entry[0] == tick]
-            place = later.get(tick, -1)  # Of a listed one, whose value this was as well.
-            like = changes[place] if not named and 0 <= place < len(changes) else None
-            return named or ([plain_text(str(like[1]))] if isinstance(like, list) and len(like) == 2 else [])
-    return []
-
-
-def between_steps(tape: Tape, tick: int) -> TestedCause | None:
-    """What the recorder saw before the step to a tick, by comparing or otherwise; None if nothing is known of it."""
-    match tape.outcome:
-        case {"between_steps": {"count": int(count), "changes": list(changes), **ticks}}:
-            pass
-        case _:
-            return None
-    cause = BETWEEN
-    where = f"between tick {tick - 1:,} and {tick:,}, outside of the step"
-    later = _later(tape.outcome["between_steps"])
-    named = changed_between(tape, tick) or (["a value that the tape does not name"] if tick in later else [])
-    if named:
-        return TestedCause(cause, f"changed {where}: {', '.join(named)}, as the recorder saw live", suspicious=True)
-    first, last = ticks.get("first_tick"), ticks.get("last_tick")
-    if not isinstance(first, int):
-        return None  # Nothing was compared.
-    if isinstance(last, int) and tick > last and changes:
-        return _seen_earlier(cause, changes, range(first, last + 1), tick)
-    if tick < first or (isinstance(last, int) and tick > last):
-        return None
-    if count != len(changes) + len(later):
-        return TestedCause(
-            cause,
-            f"not known {where}: of {count:,} changes that the recorder saw, the tape lists the first",
-            suspicious=None,
-        )
-    found = (
-        f"no value changed {where}: the recorder compared the values before the step with those that the last step left; "
-        "not compared: the tables of sets, the flags of arrays, equal objects in place of others"
-    )
-    return TestedCause(cause, found, suspicious=False)
-
-
-def _later(noted: dict[str, Any]) -> dict[int, int]:
-    """The changes after the listed ones: the tick, and the place of a listed one of the same value, or -1."""
-    found: dict[int, int] = {}
-    for entry in later if isinstance(later := noted.get("later"), list) else []:
-        match entry:
-            case [int(tick), int(place)]:
-                found[tick] = place
-    return found
-
-
-def is_of_recorder(tape: Tape) -> bool:
-    """Return True for a tape of this library's recorder, which has the option between_steps."""
-    environment = tape.meta.get("environment")
-    return isinstance(environment, dict) and "python" in environment
-
-
-def _not_compared(tick: int) -> TestedCause:
-    found = (
-        f"the tape tells of no comparison before the step to tick {tick:,}: other code may have changed a value outside of the "
-        "step; record the run with between_steps=True, which names each such change"
-    )
-    return TestedCause(BETWEEN, found, suspicious=None)
-
-
-def _seen_earlier(cause: str, changes: list[Any], compared: range, tick: int) -> TestedCause | None:
-    """A change that the recorder saw before another step; before the step to this tick it did not compare."""
-    match changes[0]:
-        case [int(at), str(what)]:
-            found = (
-                f"not compared before the step to tick {tick:,}: the recorder compared before those to ticks {compared[0]:,} to "
-                f"{compared[-1]:,} alone, and saw live that {plain_text(what)} was changed between tick {at - 1:,} and {at:,}, outside of the "
-                "step; recording with between_steps=True tells of each change"
-            )
-            return TestedCause(cause, found, suspicious=None)
-    return None
+def _may_explain(tape: Tape, tick: int, reads: Sequence[OutsideRead]) -> bool:
+    """Return True if the step reads something, besides the arguments of the program, that is not known to be as it was."""
+    at = noted_at(tape, tick)
+    compared = compare_reads(at.note, [read for read in reads if read.kind != ARGUMENTS], at)
+    return any(read.result != EQUAL for read in compared)
 
 
 def _nondeterminism(finding: Finding, reads: Iterable[OutsideRead]) -> TestedCause:
@@ -214,27 +140,6 @@ def _made_before(finding: Finding) -> list[TestedCause]:
         f"without another one, the hashes above in each of {finding.rerun_count}"
     )
     return [TestedCause(MADE_BEFORE, found, suspicious=True)]
-
-
-def _order_of_sets(tape: Tape, sets: str | None) -> list[TestedCause]:
-    """Report the order of sets as not tested, unless the hash seeds are known, or there is none whose order they decide.
-
-    Copies of one process hash texts alike: a set of texts has the same order in all of them.
-    """
-    if sets is None:
-        return []
-    recorded, present = tape.meta.get("environment"), describe_environment()
-    environments = recorded if isinstance(recorded, dict) else {}, present
-    seeds = [environment.get(HASH_SEED, "random") for environment in environments]
-    if "random" not in seeds or seeds[0] != seeds[1]:
-        return []  # A different seed is reported as a different environment, see _versions.
-    found = (
-        f"not tested: {HASH_SEED} was not set, and the runs here hash texts alike; {sets}; "
-        "replay certify --factor hash-seed tries others"
-    )
-    return [
-        TestedCause("the iteration order of sets of texts, which differs between processes", found, suspicious=None)
-    ]
 
 
 def _hidden_state(finding: Finding, earlier: Sequence[EarlierRun], lost: str | None) -> TestedCause:

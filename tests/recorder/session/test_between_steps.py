@@ -18,7 +18,7 @@ import replayer.commands.main
 from recorder import Recorder, RecordingWarning
 from recorder.session import between_steps
 from replayer import Tape
-from replayer.desync.tested_causes import between_steps as between_steps_of
+from replayer.desync.causes.seen_between import between_steps as between_steps_of
 from replayer.timeline.verify import verify_tape
 from sim.adapters import CapturedWarning
 

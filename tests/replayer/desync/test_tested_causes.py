@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from recorder import Recorder
+from replayer.desync.causes.seen_between import between_steps
 from replayer.desync.finding import HIDDEN_STATE, NOT_DETERMINISTIC, STACK_DEPTH, Finding, other_count
 from replayer.desync.isolated_rerun import Reruns
-from replayer.desync.tested_causes import between_steps
 from replayer.timeline.verify import verify_tape
 from sim import Field, Schema, State
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from replayer.playback.cursor import Cursor
 
 _OPEN = "whether the step iterates over such a set is not known"
+_BEFORE, _AFTER = "before the step, ", "after the step, "
 NOT_FOUND_OUT = f"{_OPEN}: it could not be run again to look"
 
 
@@ -38,6 +39,11 @@ def set_use(
     return None if told is None else plain_text(told)
 
 
+def is_known_set(told: str) -> bool:
+    """Return True if a result of set_use names a set, and not the reason why none is known."""
+    return told.startswith((_BEFORE, _AFTER))
+
+
 def _looked(make_cursor: Callable[[], Cursor], tick: int, before: Snapshot | None) -> dict[str, Any]:
     """In a copy of the process: the state before the step and after it, and the code, after what the step imports."""
     cursor = make_cursor()
@@ -45,7 +51,7 @@ def _looked(make_cursor: Callable[[], Cursor], tick: int, before: Snapshot | Non
         if before is not None:
             cursor.put(tick - 1, before)
             if (held := _held(cursor)) is not None:
-                return {"told": f"before the step, {held}"}
+                return {"told": f"{_BEFORE}{held}"}
             cursor.advance()
     except RecordingError:  # Of a step that raises; or the state cannot be put.
         before = None
@@ -55,7 +61,7 @@ def _looked(make_cursor: Callable[[], Cursor], tick: int, before: Snapshot | Non
         return {"told": NOT_FOUND_OUT}
     try:
         if (held := _held(cursor)) is not None:
-            return {"told": f"after the step, {held}"}
+            return {"told": f"{_AFTER}{held}"}
     except TooManyError:
         return {"told": f"{_OPEN}: the state has more than {OBJECTS_MAX:,} objects"}
     line = set_line()

@@ -16,9 +16,9 @@ from recorder.errors import MissingTickError, SimulationFailedError
 from recorder.exception_text import STEP_RAISED
 from recorder.factory_spec import Factory
 from recorder.location.tape_location import tape_location
+from replayer.desync.causes.seen_between import between_steps
 from replayer.desync.code_comparison import compared_code
 from replayer.desync.finding import Finding, TestedCause
-from replayer.desync.tested_causes import between_steps
 from replayer.diagnose.explain.answer.explanation import Explanation
 from replayer.diagnose.explain.answer.known_differences import with_known_differences
 from replayer.diagnose.explain.answer.split_objects import with_joined

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 import attrs
 
 from recorder.text import counted
+from replayer.desync.causes.seen_between import BETWEEN, between_steps, changed_between
 from replayer.desync.code_comparison import is_changed_code
 from replayer.desync.finding import NOT_DETERMINISTIC, STACK_DEPTH, TestedCause
-from replayer.desync.tested_causes import BETWEEN, between_steps, changed_between
 from replayer.diagnose.explain.answer.explanation import Explanation
 from replayer.diagnose.explain.before_step.answer import ChangingLines, Found
 from replayer.diagnose.explain.trace_step import NOT_REPEATABLE

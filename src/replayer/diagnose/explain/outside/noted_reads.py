@@ -5,8 +5,9 @@ from __future__ import annotations
 import attrs
 
 from recorder.ambient.outside.read_functions import starts_thread
+from replayer.desync.causes.seen_between import between_steps
 from replayer.desync.outside_comparison import compare_reads, with_later_changes
-from replayer.desync.tested_causes import between_steps, change_text
+from replayer.desync.tested_causes import change_text
 from replayer.diagnose.explain.answer.explanation import Explanation
 from replayer.diagnose.explain.given.left_out import left_out_notes
 from replayer.diagnose.explain.trace_step import OTHER_THREADS

@@ -5,9 +5,9 @@ from __future__ import annotations
 import attrs
 
 from recorder.ambient.outside.outside_read import CONTACT
+from replayer.desync.causes.seen_between import between_steps
 from replayer.desync.code_comparison import is_changed_code, names_values, with_tested_values
 from replayer.desync.finding import TestedCause
-from replayer.desync.tested_causes import between_steps
 from replayer.diagnose.explain.answer.explanation import Explanation
 from replayer.diagnose.explain.before_step.changed_before import (
     STATE_BYTES_MAX,
