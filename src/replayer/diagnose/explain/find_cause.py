@@ -9,6 +9,7 @@ that reads hidden state.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Collection
 
 import attrs
 
@@ -155,8 +156,28 @@ class _BackwardSearch(ChosenObjects):
             if origin is not None:
                 name, where = origin
                 inner = self._cause(item, name, where, read)
-                return attrs.evolve(inner, kind="outside", way=[(inner.place, self._shown(read[0], item)), *cause.way])
+                # It may only read that: what it changes is told of it, or that it takes one of two branches.
+                changed = self._shown(name, item) if where.kind == HERE else "its branch"
+                way = [(inner.place, changed), *self._written(read, item)]
+                return attrs.evolve(inner, kind="outside", way=[*way, *(one for one in cause.way if one not in way)])
         return None
+
+    def _written(self, names: Collection[str], item: int) -> list[tuple[SourceLocation, str]]:
+        """The first later line of the call that an item is of which changes one of these values, where it differs after that."""
+        frame = self._record(item).frame
+        for place in range(item, len(self._items)):
+            pair, record = self._items[place], self._record(place)
+            if pair.first is None or pair.second is None or record.frame != frame:
+                continue
+            for name in names:
+                digests = [self._alignment.digest_after(name, place, variant) for variant in (0, 1)]
+                if name in record.after and digests[0] != digests[1]:
+                    return (
+                        [(self._place(place), self._shown(name, place))]
+                        if self._place(place) != self._place(item)
+                        else []
+                    )
+        return []
 
     def _is_called_in(self, item: int, end: int) -> bool:
         """Return True if an item is of a call that the statement of an earlier one made."""

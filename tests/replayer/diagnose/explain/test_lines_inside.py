@@ -211,6 +211,34 @@ class Shop:
 
     def load(self, saved):
         self.gold = int(saved["gold"])
+
+
+class Boat:
+    def __init__(self, place):
+        self.place = place
+
+    def drift(self, current):
+        gap = current - self.place
+        slow = gap / 7
+        self.place = self.place + slow
+        return gap < 1
+
+
+class Harbour:
+    def __init__(self):
+        self.boats, self.near = [Boat(0.5), Boat(2.25)], 0
+
+    def step(self, inputs):
+        for boat in self.boats:
+            if boat.drift(9.0):
+                self.near += 1
+
+    def save(self):
+        return json.dumps([self.near, [int(boat.place) for boat in self.boats]]).encode()
+
+    def load(self, saved):
+        self.near, places = json.loads(saved)
+        self.boats = [Boat(place) for place in places]
 """
 
 
@@ -289,3 +317,12 @@ def test_a_line_that_a_later_turn_of_the_loop_calls_is_not_where_the_two_begin_t
     """In the first turn a built-in function reads what differs; the method that names it runs in the second one."""
     _, cause = explained("Shop", 6)
     assert (cause.kind, cause.place.text) == ("outside", "total += worth(blade, number)")
+
+
+def test_the_first_lines_of_the_path_tell_what_they_change_and_not_what_they_read() -> None:
+    """A line that only reads what differs gives something else another value; the one that writes it stands after it."""
+    _, cause = explained("Harbour", 6)
+    assert [(changed, place.text) for place, changed in cause.way][:2] == [
+        ("gap", "gap = current - self.place"),
+        ("self.place", "self.place = self.place + slow"),
+    ]
