@@ -16,6 +16,7 @@ from recorder.storage.atomic_folder import write_folder
 from recorder.storage.run_seed import dump_folder, run_seed
 from replayer.desync.dump.differences_csv import TableOfDifferences, write_differences
 from replayer.desync.dump.dump_tapes import write_tapes
+from replayer.desync.dump.later_paths import later_line
 from replayer.desync.dump.object_files import write_readable_state
 from replayer.desync.finding import Finding
 from replayer.desync.location import phase_text
@@ -177,6 +178,7 @@ def place_lines(finding: Finding) -> list[str]:
         lines.append(f"fields: the tape does not record which ones differ at tick {finding.tick:,}")
     elif place.fields:
         lines.append(f"fields that differ at tick {finding.tick:,}: {', '.join(shown_fields(place.fields))}")
+        lines += [later] if (later := later_line(finding)) is not None else []
     if place.room:
         only = "not by values, only by" if place.fields else f"no value differs at tick {finding.tick:,}, only"
         lines.append(f"{only} the capacity for rows: {', '.join(shown_fields(place.room))}")

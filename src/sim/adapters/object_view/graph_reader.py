@@ -53,12 +53,14 @@ class _GroupCells:
     """The cells of the objects of one kind.
 
     Attributes:
+        name: the beginning of the names of their fields.
         key: the description of the group, see groups.py.
         nodes: the number of each object.
         starts: the first cell of each object, and the end of the last.
         tags, values: of the cells.
     """
 
+    name: str
     key: list[Any]
     nodes: Any
     starts: Any
@@ -84,7 +86,7 @@ class GraphReader:
             starts = np.concatenate([[0], np.cumsum(state[f"{name}.length"])])
             cells = f"{name}.cells"
             group = _GroupCells(
-                key, state[f"{name}.node"], starts, state[f"{cells}.tag"], state[f"{cells}.value"].view(np.int64)
+                name, key, state[f"{name}.node"], starts, state[f"{cells}.tag"], state[f"{cells}.value"].view(np.int64)
             )
             self._groups.append(group)
             for row, node in enumerate(group.nodes.tolist()):
@@ -106,6 +108,10 @@ class GraphReader:
         """The number of the list of all roots."""
         return ROOT
 
+    def is_special(self, number: Any) -> bool:
+        """Return True for the number of an object that is saved as a whole, such as a set or an array."""
+        return number in self._special
+
     def has(self, number: Any) -> bool:
         """Return True for the number of an object."""
         return number in self._rows or number in self._special
@@ -120,6 +126,29 @@ class GraphReader:
         if not 0 <= row < len(group.nodes):
             return None
         return int(group.nodes[row]), index - int(group.starts[row])
+
+    def fields_of(self, number: int, place: int) -> list[str]:
+        """The fields with the value of an entry of a node: the cells of its kind, and what a cell refers to; none if not known.
+
+        place: of the entry.
+        """
+        if number not in self._rows or number in self._content_of:
+            return []
+        group, row = self._rows[number]
+        start, end = int(group.starts[row]), int(group.starts[row + 1])
+        if group.key[0] == "content":
+            start += 1  # The object that it is the content of.
+        elif group.key[0] != "object" and str(group.key[1]) in DICTS:
+            start += (end - start) // 2  # The keys.
+        if start + place >= end:
+            return []
+        tag, payload = int(group.tags[start + place]), int(group.values[start + place])
+        cells = f"{group.name}.cells.value"
+        if tag == NODE_TAG and self.is_special(payload):
+            if payload in self._memory:
+                return [ARRAYS]
+            return [] if unpack(self._special[payload])[0] == ARRAY_LETTER else [SPECIAL]  # Others have its memory.
+        return [cells, VALUES] if tag == VALUE_TAG else [cells]
 
     def composite(self, number: int) -> Composite:
         """The object of a node. Raises ValueError or LookupError for a number without one."""

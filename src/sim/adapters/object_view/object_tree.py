@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any
 
@@ -214,6 +214,40 @@ class ObjectTree:
             if not isinstance(value, Composite):
                 return None
             composite = value
+
+    def fields_of(self, path: str) -> list[str]:
+        """The fields of the state that hold the value at a path, or the value that it is a part of; none if that is not known."""
+        path, done = path.removeprefix(self.prefix), ""
+        entries: Sequence[ShownPart] = self.entries
+        own = [(name, one) for name in self.outermost for one in self._saved(name)]
+        number: Any = None  # Of the node of the graph that has the entries.
+        while True:
+            rest = path[len(done) :]
+            place = next((place for place, one in enumerate(entries) if _begins_with(rest, one.step)), None)
+            if place is None:
+                return []
+            value = entries[place].value
+            done += entries[place].step
+            found = self._own_fields(*own[place]) if number is None else self._graph.fields_of(number, place)
+            if done == path or not isinstance(value, Ref) or self._graph.is_special(value.number):
+                return found
+            if value.source is not self and value.source is not self._graph:
+                return []  # It is a constant.
+            number = value.number if value.source is self._graph else None
+            own = [(value.number, one) for one in self._saved(value.number)] if number is None else []
+            entries = value.source.composite(value.number).entries
+
+    def _saved(self, layer: str) -> list[Attribute]:
+        return [one for one in self._layers[layer].attributes if (layer, one.name) in self._values]
+
+    def _own_fields(self, layer: str, attribute: Attribute) -> list[str]:
+        """Those of an attribute of a layer."""
+        if attribute.category in ("object", "same", "constant"):
+            return []
+        if attribute.category != "rest":
+            return [field_name(layer, attribute.name)]
+        rest = [(name, one.name) for name, one in self._attributes() if one.category == "rest"]
+        return self._graph.fields_of(self._graph.root_number(), rest.index((layer, attribute.name)))
 
     def origin_of(self, ref: Ref) -> str:
         """A word for the part of the state that numbers an object: two numbers are comparable within one of them."""
