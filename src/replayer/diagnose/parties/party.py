@@ -36,7 +36,7 @@ class Party:
         lent: files of modules that given ones may import, where the party itself has none of the name.
         hidden: modules that are not found.
         files: for files that it reads, by full path: the path of the file that is opened in its place.
-        settings: of the process, put in place before the step; see explain/values/process_settings.py.
+        settings: of the process, put in place before the step; see set_values/set_settings.py.
         values: of its modules, put in place before the step, as Python literals; see set_values/module_values.py.
         words: what the command got for this side, as words of a command line.
     """
@@ -95,7 +95,8 @@ class Made:
         stages: when each of these was first read: "import", "construction" or "step".
         variables: of the environment that the user's code read, as long: of each the first read, with its stage.
         given_at: the lines that give the arguments of the constructor, by name.
-        settings: of the process before the step.
+        settings: of the process before the step; see set_values/set_settings.py.
+        drawn: the random generators among these that the step drew from.
         values: plain ones of the user's modules before the step; see set_values/module_values.py.
         set_at: the lines that set those of settings and values that were watched, by name.
     """
@@ -111,6 +112,7 @@ class Made:
     variables: dict[str, FirstRead] = attrs.field(factory=dict)
     given_at: dict[str, str] = attrs.field(factory=dict)
     settings: dict[str, Any] = attrs.field(factory=dict)
+    drawn: list[str] = attrs.field(factory=list)
     values: dict[str, str] = attrs.field(factory=dict)
     set_at: dict[str, str] = attrs.field(factory=dict)
 

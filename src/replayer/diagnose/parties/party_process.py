@@ -28,13 +28,13 @@ from recorder.processes.fork_call import in_a_copy
 from recorder.processes.fork_hazard import NewThreads
 from recorder.processes.interpreter import answer_alone_on_stdout, begin_as_python
 from recorder.text import shown_path
-from replayer.diagnose.explain.values.process_settings import process_settings, set_process_settings
 from replayer.diagnose.parties.constructor import ConstructorWatch, replace_arguments
 from replayer.diagnose.parties.given_files import GivenFiles, read_files
 from replayer.diagnose.parties.given_modules import origin_of, use_modules
 from replayer.diagnose.parties.party import Made
 from replayer.diagnose.parties.set_values.module_values import module_values, put_values
 from replayer.diagnose.parties.set_values.set_lines import SetLines
+from replayer.diagnose.parties.set_values.set_settings import generators_here, put_settings, settings_here
 from replayer.playback.cursor import Cursor, MismatchError
 from replayer.playback.make_simulation import import_adapters, make_simulation
 from replayer.playback.work_tree import OUR_PACKAGES, import_from_work_tree
@@ -167,6 +167,8 @@ class _Side:
                 except Exception as error:  # noqa: BLE001 - the error of a step is part of its result
                     raised = raised_text("the step", error)
             self._ensure_opened()
+            drawn = [name for name, state in generators_here().items() if made.settings.get(name, state) != state]
+            made = attrs.evolve(made, drawn=drawn)
             made = made.with_files(read_files(reads.reads), "step").with_variables(reads.reads, "step")
             state_hash = cursor.state.hash() if raised is None else None
             made = attrs.evolve(made, modules=_modules(), versions=_versions(_modules()))  # Steps import, too.
@@ -208,10 +210,10 @@ class _Side:
         if cursor.state.hash() != before.hash():
             return None, made, f"its state at tick {self.tick - 1:,} is not the one on which both tapes agree"
         made = attrs.evolve(made, set_at=self.setting.places())
-        set_process_settings(self.settings)
+        put_settings(self.settings)
         put_values(self.values)
         if self.notes_values:
-            made = attrs.evolve(made, settings=process_settings(), values=module_values(made.modules))
+            made = attrs.evolve(made, settings=settings_here(), values=module_values(made.modules))
         return cursor, made, ""
 
     def _made(self) -> tuple[Simulation, Made]:

@@ -10,6 +10,7 @@ from replayer.diagnose.explain.source_lines import SourceFile
 from replayer.diagnose.parties.differences.factor import Factor
 from replayer.diagnose.parties.differences.module_files import is_installed
 from replayer.diagnose.parties.party_explanation import FactorTest, PartyExplanation
+from replayer.diagnose.parties.set_values.set_settings import GENERATORS
 
 _CHANGED_SHOWN = 12
 _LINE_CHARS_MAX = 200
@@ -30,11 +31,15 @@ def factor_text(factor: Factor) -> str:
         "package": f"the package {factor.name} as a whole",
         "factory": "the simulation",
         "variable": f"the environment variable {factor.name}{remark}",
-        "setting": f"{factor.name}, a setting of the whole process that the state does not hold",
+        "setting": f"{factor.name}, {_what_it_is(factor.name)} the state does not hold",
         "value": f"{factor.name}, which the state does not hold",
     }
     brought = f", with {', '.join(factor.brought)}, which it imports and only one of them has" if factor.brought else ""
     return f"{names.get(factor.kind, factor.name)}: {first} in A, {second} in B{brought}"
+
+
+def _what_it_is(setting: str) -> str:
+    return "which" if setting in GENERATORS else "a setting of the whole process that"
 
 
 def test_text(test: FactorTest) -> str:

@@ -6,10 +6,13 @@ from collections.abc import Sequence
 
 import attrs
 
-from replayer.diagnose.explain.values.process_settings import WORKING_DIRECTORY, differing_settings
-from replayer.diagnose.parties.differences.factor import Factor, cut, give_entry
+from recorder.ambient.outside.process_facts import VARIABLES
+from replayer.diagnose.explain.values.process_settings import WORKING_DIRECTORY, Settings, differing_settings
+from replayer.diagnose.parties.differences.factor import Factor, TextPair, cut, give_entry
 from replayer.diagnose.parties.differences.module_files import same_file
-from replayer.diagnose.parties.party import Made, Party
+from replayer.diagnose.parties.differences.named_texts import texts_of
+from replayer.diagnose.parties.party import SET_HERE, Made, Party
+from replayer.diagnose.parties.set_values.set_settings import GENERATORS, setting_texts, variable_of
 
 SET = ("setting", "value")  # Kinds that something else may have set, which is tested first.
 
@@ -18,12 +21,15 @@ def set_factors(parties: tuple[Party, Party], made: tuple[Made, Made]) -> list[F
     """What the processes of two parties have set differently before the step, and the state does not hold."""
     first, second = made
     factors = []
-    for one in differing_settings(first.settings, second.settings):
-        if one.name != WORKING_DIRECTORY or all(party.work_tree is None for party in parties):
-            texts = one.texts[0], one.texts[1]
-            factors.append(
-                Factor("setting", one.name, texts, give_entry("settings", one.name, (one.first, one.second)))
-            )
+    drawn = {*first.drawn, *second.drawn}
+    for one in differing_settings(*_with_variables(parties, made)):
+        if (one.name in GENERATORS and one.name not in drawn) or (
+            one.name == WORKING_DIRECTORY and any(party.work_tree is not None for party in parties)
+        ):
+            continue
+        pair = one.first, one.second
+        texts = _variable_texts(one.name, pair, made) or setting_texts(one.name, pair) or (one.texts[0], one.texts[1])
+        factors.append(Factor("setting", one.name, texts, give_entry("settings", one.name, pair)))
     same = {
         name for name, file in first.modules.items() if name in second.modules and same_file(file, second.modules[name])
     }
@@ -34,6 +40,26 @@ def set_factors(parties: tuple[Party, Party], made: tuple[Made, Made]) -> list[F
             give = give_entry("values", name, pair)
             factors.append(Factor("value", name.replace(":", "."), texts, give, key=name))
     return factors
+
+
+def _with_variables(parties: tuple[Party, Party], made: tuple[Made, Made]) -> list[Settings]:
+    """The settings of both; of a variable that one process alone has changed, the other one has what it got from outside."""
+    names = [name for one in made for name in one.settings if variable_of(name)]
+    return [
+        {**{name: party.variable(variable_of(name)) for name in names}, **one.settings}
+        for party, one in zip(parties, made, strict=True)
+    ]
+
+
+def _variable_texts(name: str, pair: Sequence[str | None], made: Sequence[Made]) -> TextPair | None:
+    """What is shown of a variable: a value that the user's code names, or that is no secret; None for other settings."""
+    if not (variable := variable_of(name)):
+        return None
+    named = {text for one in made for text in texts_of(one)} if variable not in VARIABLES else set()
+    texts = [
+        "not set" if value is None else value if variable in VARIABLES or value in named else SET_HERE for value in pair
+    ]
+    return texts[0], texts[1]
 
 
 def names_of(factors: Sequence[Factor]) -> tuple[list[str], list[str]]:

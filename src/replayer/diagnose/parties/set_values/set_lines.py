@@ -10,8 +10,8 @@ from types import FrameType
 from typing import Any, Self
 
 from recorder.ambient.outside.own_code import is_users_file
-from replayer.diagnose.explain.values.process_settings import process_setting
 from replayer.diagnose.parties.set_values.module_values import value_of
+from replayer.diagnose.parties.set_values.set_settings import is_set_between, watched_setting
 
 EVENTS_MAX = 300_000  # Lines and calls; each is followed by a look at each value.
 _is_users = functools.cache(is_users_file)
@@ -22,8 +22,9 @@ class SetLines:
 
     def __init__(self, settings: Sequence[str], values: Sequence[str]) -> None:
         """settings: names of settings of the process. values: names as in module_values."""
-        self._reads = {name: functools.partial(process_setting, name) for name in settings}
+        self._reads = {name: functools.partial(watched_setting, name) for name in settings}
         self._reads |= {name: functools.partial(value_of, name) for name in values}
+        self._settings = frozenset(settings)
         self._seen: dict[str, Any] = {}
         self._places: dict[str, str] = {}
         self._line: tuple[str, int] | None = None
@@ -44,7 +45,12 @@ class SetLines:
 
     def places(self) -> dict[str, str]:
         """The lines that set the present values, by name, as "set at rules.py:8"; without what has changed otherwise since."""
-        return {name: place for name, place in self._places.items() if self._reads[name]() == self._seen[name]}
+        return {name: place for name, place in self._places.items() if not self._is_set(name, self._reads[name]())}
+
+    def _is_set(self, name: str, now: Any) -> bool:
+        """Return True for another value than the one that was seen last."""
+        before = self._seen[name]
+        return is_set_between(name, before, now) if name in self._settings else bool(now != before)
 
     def _on_call(self, frame: FrameType, *_: object) -> Any:
         if not _is_users(frame.f_code.co_filename):
@@ -71,8 +77,9 @@ class SetLines:
             sys.settrace(None)
             return
         for name, read in self._reads.items():
-            if (now := read()) != self._seen[name]:
-                self._seen[name] = now
+            now = read()
+            is_set, self._seen[name] = self._is_set(name, now), now
+            if is_set:
                 self._places.pop(name, None)
-                if self._line is not None:
-                    self._places[name] = f"set at {Path(self._line[0]).name}:{self._line[1]}"
+            if is_set and self._line is not None:
+                self._places[name] = f"set at {Path(self._line[0]).name}:{self._line[1]}"

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import attrs
@@ -12,11 +10,10 @@ import attrs
 from recorder.ambient.outside.outside_note import OutsideNote
 from recorder.ambient.outside.outside_read import UNSET, VARIABLE, variable_fact
 from recorder.ambient.outside.process_facts import VARIABLES
-from replayer.diagnose.explain.source_lines import SourceFile
 from replayer.diagnose.explain.values.process_settings import differing_settings, recorded_settings
 from replayer.diagnose.explain.variant_choice import VERSIONS, fixed_seed, folder_of, recorded_switches
 from replayer.diagnose.parties.differences.factor import PARTIES
-from replayer.diagnose.parties.differences.module_files import is_installed
+from replayer.diagnose.parties.differences.named_texts import texts_of
 from replayer.diagnose.parties.party import Made, Party
 from replayer.diagnose.parties.party_runner import PartyRun
 from replayer.tape.noted_outside import noted_at
@@ -24,9 +21,6 @@ from replayer.tape.tape import Tape
 
 # Where programs and files are; the seed has its own test.
 NOT_TRIED = ("PATH", "HOME", "TMPDIR", "PYTHONPATH", "PYTHONHASHSEED")
-TEXT_CHARS_MAX = 40
-NUMBERS_MAX = 100  # Of a value that no code names: the numbers up to this one are tried on the digest.
-_WORDS = ("true", "false", "True", "False", "yes", "no", "on", "off")
 
 
 def recorded_environment(meta: Mapping[str, object], present: Mapping[str, str]) -> dict[str, str | None]:
@@ -121,7 +115,7 @@ def _told_variables(
         present = party.variable(name)
         if name in NOT_TRIED or settings.get(name) or not is_read or fact in (None, variable_fact(present)):
             continue
-        texts = texts or list(_texts(made))
+        texts = texts or list(texts_of(made))
         values: tuple[str | None, ...] = ()
         if name not in party.environment:  # What was given on the command line stays.
             values = (None,) if fact == UNSET else tuple(text for text in texts if variable_fact(text) == fact)
@@ -147,25 +141,6 @@ def with_told(parties: Sequence[Party], told: Sequence[ToldVariable]) -> tuple[P
         for party, of_one in zip(parties, own, strict=True)
     )
     return first, second
-
-
-def constants_of(node: ast.AST) -> Iterator[str]:
-    """The texts and numbers in a part of a module, as the value of a variable may have them."""
-    described = {id(one.value) for one in ast.walk(node) if isinstance(one, ast.Expr)}  # Docstrings.
-    for one in ast.walk(node):
-        if isinstance(one, ast.Constant) and id(one) not in described and type(one.value) in (str, int, float):
-            text = str(one.value)
-            if 0 < len(text) <= TEXT_CHARS_MAX and "\0" not in text:
-                yield text
-
-
-def _texts(made: Made) -> Iterator[str]:
-    """What the value of a variable may be: what the user's modules name, and what is common."""
-    texts = [*_WORDS, *map(str, range(NUMBERS_MAX + 1))]
-    for file in dict.fromkeys(made.modules.values()):
-        if file.endswith(".py") and not is_installed(file) and Path(file).is_file():
-            texts += constants_of(SourceFile(file).tree)
-    yield from dict.fromkeys(texts)
 
 
 def states_seed(tape: Tape) -> bool:

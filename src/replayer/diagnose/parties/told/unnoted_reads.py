@@ -10,8 +10,9 @@ import attrs
 
 from recorder.ambient.outside.outside_note import OutsideNote
 from recorder.ambient.outside.outside_read import CHANGED, FILE, IMPORT, VARIABLE, OutsideRead, variable_fact
+from replayer.diagnose.parties.differences.named_texts import constants_of
 from replayer.diagnose.parties.party import Made
-from replayer.diagnose.parties.told.told_environment import NOT_TRIED, constants_of
+from replayer.diagnose.parties.told.told_environment import NOT_TRIED
 
 VALUES_MAX = 8  # Of a variable; each is tried in a process of its own.
 VARIABLES_MAX = 4
