@@ -39,11 +39,13 @@ class TestedCause:
         cause: a short description.
         found: the result of the test.
         suspicious: True if the result supports the cause; None if it could not be tested.
+        is_of_tick: False for a finding that was made at other ticks than the one that is explained.
     """
 
     cause: str
     found: str
     suspicious: bool | None
+    is_of_tick: bool = True
 
 
 @attrs.frozen(eq=False)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import functools
+import os
 import queue
 import sys
 import threading
@@ -96,7 +97,7 @@ def _then_ready(function: Callable[..., Any]) -> Callable[..., Any]:
         _INSIDE.append(True)
         try:
             result = function(*arguments, **named)
-            _wait_until_ready()
+            wait_until_ready()
         finally:
             _INSIDE.pop()
         return result
@@ -104,13 +105,28 @@ def _then_ready(function: Callable[..., Any]) -> Callable[..., Any]:
     return waiting
 
 
-def _wait_until_ready() -> None:
+def wait_until_ready() -> None:
+    """Wait until the other threads end or wait themselves."""
     end_s, quiet, before = time.monotonic() + READY_S, 0, list[Any]()
     while quiet < QUIET_LOOKS and time.monotonic() < end_s:
         time.sleep(LOOK_S)
         now = [_progress(one) for one in threading.enumerate() if one is not threading.main_thread()]
         quiet = quiet + 1 if now == before else 0
         before = now
+
+
+def going_on(is_own: Callable[[str], bool]) -> list[str]:
+    """The threads besides the main one, by the user's function that each began with, or else by name: scan (radar.py:7)."""
+    frames, found = sys._current_frames(), dict[str, None]()  # noqa: SLF001 - the public way
+    for thread in threading.enumerate():
+        frame, code = frames.get(thread.ident or 0), None
+        while frame is not None:
+            code = frame.f_code if is_own(frame.f_code.co_filename) else code
+            frame = frame.f_back
+        where = None if code is None else f"{code.co_name} ({os.path.basename(code.co_filename)}:{code.co_firstlineno})"  # noqa: PTH119
+        if thread is not threading.main_thread():
+            found[where or thread.name] = None
+    return sorted(found)
 
 
 def _progress(thread: threading.Thread) -> Any:

@@ -25,7 +25,7 @@ from recorder.ambient.outside.outside_read import CLOCK, CONTACT, ENTROPY, GENER
 from recorder.ambient.outside.read_functions import CLOCKS
 from recorder.processes.seeds.process_generators import seed_all
 from recorder.processes.seeds.unseeded import SHARED_SEED, seed_alike
-from replayer.desync.ordered_threads import late_threads, order_threads, ready_threads
+from replayer.desync.ordered_threads import late_threads, order_threads, ready_threads, wait_until_ready
 
 # A clock goes on by a microsecond each time it is asked, and faster the more it was: a wait for it comes to an end.
 START_S, TICK_NS, FASTER_AFTER = 1_600_000_000, 1_000, 1_000
@@ -36,7 +36,8 @@ OTHER_START_S, OTHER_TICK_NS = (
 ADDRESS, ALIGNED_BYTES = 0x7F00_0000_0000, 64
 SEED = 7
 SWITCHED, SWITCH_S = 2, 1e-6
-READY, LATE = 3, 4
+READY, LATE, GIVEN_TIME = 3, 4, 5
+_AT_A_MOMENT = {READY: ready_threads, LATE: late_threads, GIVEN_TIME: wait_until_ready}
 ANSWERS = (0, 1), (2, 9)  # In both sets: of gc.collect(), and of sys.getrefcount().
 
 
@@ -44,7 +45,8 @@ def use_stand_ins(kinds: Collection[str], is_own: Callable[[str], bool], number:
     """Put stand-ins in place for these kinds of reads, in Python's modules and the user's. Only in a copy.
 
     number: of the set, 0 or 1; SWITCHED for threads that run as ever, among which Python switches as often as it can;
-        READY or LATE for threads that are ready at once, or only when they are waited for.
+        READY or LATE for threads that are ready at once, or only when they are waited for; GIVEN_TIME for threads that
+        run as ever, and for which is waited now.
     """
     substitutes: dict[int, tuple[Any, Any]] = {}
     if CLOCK in kinds:
@@ -83,8 +85,8 @@ _MODULES = (time, os, random, uuid, dt, gc, sys, threading, concurrent.futures)
 
 
 def _threads(number: int) -> dict[int, tuple[Any, Any]]:
-    if number in (READY, LATE):
-        (ready_threads if number == READY else late_threads)()
+    if number in _AT_A_MOMENT:
+        _AT_A_MOMENT[number]()
         return {}
     if number != SWITCHED:
         return order_threads(is_reversed=bool(number))

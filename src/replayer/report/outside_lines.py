@@ -59,8 +59,11 @@ def what_is_known(explanation: Explanation) -> str:
         or explanation.is_maybe_in_step
     ):
         return "not tested either are"
-    if any(one.suspicious for one in explanation.tested):
+    found = [one for one in explanation.tested if one.suspicious]
+    if any(one.is_of_tick for one in found):
         return "what may be the cause is marked ! below; not tested are"
+    if found:
+        return "the cause is not known; what was found at another tick is marked ! below; not tested are"
     return "the cause is not known: not tested are"
 
 

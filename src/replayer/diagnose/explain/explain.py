@@ -31,7 +31,7 @@ from replayer.diagnose.explain.outside.deciding_variables import with_deciding_v
 from replayer.diagnose.explain.outside.further_variants import try_further
 from replayer.diagnose.explain.outside.kinds_tested import KindsTested
 from replayer.diagnose.explain.outside.noted_reads import with_noted
-from replayer.diagnose.explain.outside.outside_variants import outside_variants, run_some, without_machine_code
+from replayer.diagnose.explain.outside.recorded_search import find_recorded
 from replayer.diagnose.explain.outside.tested_settings import settings_tested
 from replayer.diagnose.explain.statements.with_lines_run import with_lines_run
 from replayer.diagnose.explain.values.process_settings import differing_settings, process_settings
@@ -52,12 +52,10 @@ from replayer.diagnose.explain.variants import (
     VariantFailedError,
     VariantOutcome,
     VariantRunner,
-    traced_present,
 )
 from replayer.diagnose.explain.versions.tested_functions import with_tested_functions
 from replayer.diagnose.explain.versions.tested_statement import with_edit_behind, with_tested_statement
 from replayer.diagnose.explain.walked.alike_members import with_alike_members
-from replayer.tape.noted_outside import noted_outside
 from replayer.tape.tape import Tape
 from replayer.timeline.verify import VerificationReport, verify_tape
 from sim.kernel.state import Snapshot
@@ -208,7 +206,8 @@ class _Case:
         ran = [outcome for outcome in outcomes if outcome.step is not None]
         seen = between_steps(tape, tick)  # A change that the recorder saw: no variant repeats it.
         if ran and not ((seen and seen.suspicious) or any(one.result == (recorded_hash, None) for one in ran)):
-            last = self._find_recorded(tick, before, recorded_hash, outcomes, pair)
+            here = partial(find_recorded, tape, self.now, outcomes, run=self._runs(tick, before), asked=self.asked)
+            last = here(recorded_hash, pair, self.runner.empty_folder, self.last_variants)
             outcomes += last
             if last and last[-1].result == (recorded_hash, None):
                 pair = last[-1], ran[0]
@@ -369,32 +368,3 @@ class _Case:
             if chosen is not None or asked_and_recorded:
                 return [*outcomes, *(changed or ())], chosen
         return [*outcomes, *(changed or ())], None
-
-    def _find_recorded(
-        self,
-        tick: int,
-        before: Snapshot,
-        recorded_hash: int,
-        earlier: Sequence[VariantOutcome],
-        pair: tuple[VariantOutcome, VariantOutcome] | None,
-    ) -> list[VariantOutcome]:
-        """Run further variants, some at a time, up to the first one that gives the recorded state.
-
-        First those in which something that the step reads is replaced, then, if no two variants differ, the last ones.
-        """
-        present = traced_present(earlier)
-        reads = present.step.reads if present is not None and present.step is not None else []
-
-        def run(known: Sequence[VariantOutcome], variants: Sequence[Variant]) -> list[VariantOutcome]:
-            return self._run_if_possible(variants, tick=tick, before=before, earlier=known)
-
-        if present is not None and not self.asked:
-            replacing = outside_variants(self.now, reads, present.imported, noted_outside(self.tape))
-            replacing += without_machine_code(self.now, self.runner.empty_folder)
-            outcomes = run_some(replacing, self.now, recorded_hash, earlier, run)
-            if pair is not None or any(outcome.result == (recorded_hash, None) for outcome in outcomes):
-                return outcomes
-            earlier = [*earlier, *outcomes]
-            return [*outcomes, *run_some(self.last_variants(), self.now, recorded_hash, earlier, run)]
-        last = self.last_variants() if pair is None else ()
-        return run_some(last, self.now, recorded_hash, earlier, run)

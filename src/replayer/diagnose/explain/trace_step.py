@@ -71,6 +71,7 @@ class TracedStep:
         not_given_back: of a simulation that was just loaded: the fields in which save() differed before the step.
         loaded: of such a simulation: the values that load() sets, with their lines.
         phases: the effect of each phase of the untraced step; empty if it has none that can be watched.
+        going_on: the threads, in words, that still ran after the step, and that the instance had started before it.
         is_traced: False if the result was known from another variant: then there is neither a trace nor reads.
     """
 
@@ -85,6 +86,7 @@ class TracedStep:
     loaded: list[LoadedValue] = attrs.field(factory=list)
     is_traced: bool = True
     first_seeds: list[str] = attrs.field(factory=list)
+    going_on: list[str] = attrs.field(factory=list)
 
     @property
     def result(self) -> Result:
@@ -105,6 +107,7 @@ class TracedStep:
             "loaded": [one.to_plain() for one in self.loaded],
             "is_traced": self.is_traced,
             "first_seeds": self.first_seeds,
+            "going_on": self.going_on,
         }
 
     @staticmethod
@@ -117,7 +120,9 @@ class TracedStep:
         lost = list(map(NotGivenBack.from_plain, plain["not_given_back"]))
         loaded = list(map(LoadedValue.from_plain, plain["loaded"]))
         head = state, plain["raised"], trace, plain["is_same"], plain["note"]
-        return TracedStep(*head, reads, phases, lost, loaded, plain["is_traced"], plain["first_seeds"])
+        return TracedStep(
+            *head, reads, phases, lost, loaded, plain["is_traced"], plain["first_seeds"], plain["going_on"]
+        )
 
 
 Run = Callable[[Callable[[Simulation], dict[str, Any]]], dict[str, Any]]  # Calls it with a simulation, in a copy.

@@ -29,7 +29,8 @@ from recorder.processes.fork_call import in_a_copy
 from recorder.processes.fork_hazard import NewThreads, fork_hazard
 from recorder.processes.interpreter import begin_as_python, module_program
 from replayer.desync.location import PhaseStep, watched_advance
-from replayer.desync.stand_ins import use_stand_ins
+from replayer.desync.ordered_threads import going_on
+from replayer.desync.stand_ins import GIVEN_TIME, use_stand_ins
 from replayer.diagnose.explain.data_files.exchanged_files import exchange_files
 from replayer.diagnose.explain.given.give import give_from_the_other
 from replayer.diagnose.explain.given.resumed import give_by_resuming
@@ -295,6 +296,7 @@ def _with_new_simulation(
 
 def _trace_apart(tape: Tape, load: Load, job: dict[str, Any], start: int | None) -> dict[str, Any]:
     """Trace the step in copies of this process that make the simulation, and so its threads, each for themselves."""
+    threads = dict[str, None]()
 
     def run(work: Callable[[Simulation], dict[str, Any]]) -> dict[str, Any]:
         def whole() -> dict[str, Any]:
@@ -302,9 +304,10 @@ def _trace_apart(tape: Tape, load: Load, job: dict[str, Any], start: int | None)
                 cursor = _prepared(tape, load, job, start)
             except _NotReachedError as error:
                 return {"gave_up": str(error)}
-            return work(cursor.simulation)
+            return work(cursor.simulation) | {"going_on": going_on(OwnCode(cursor.simulation))}
 
         result = in_a_copy(whole)
+        threads.update(dict.fromkeys(result.pop("going_on", ())))
         if "gave_up" in result:
             raise _NotReachedError(result["gave_up"])
         return result
@@ -317,7 +320,7 @@ def _trace_apart(tape: Tape, load: Load, job: dict[str, Any], start: int | None)
         step = attrs.evolve(step, first_seeds=first_seeds(step, run, tape.frame(job["tick"]).inputs))
     except _NotReachedError as error:
         return {"gave_up": str(error)}
-    return _plain_of(attrs.evolve(step, note=step.note or OTHER_THREADS))
+    return _plain_of(attrs.evolve(step, note=step.note or OTHER_THREADS, going_on=list(threads)))
 
 
 class _Everything(set[Result]):
@@ -329,7 +332,7 @@ class _Everything(set[Result]):
 
 def _known(job: dict[str, Any]) -> set[Result]:
     """The results of variants that were traced."""
-    if job.get("stands_in"):
+    if job.get("stands_in") and job["number"] != GIVEN_TIME:
         return _Everything()
     return {(state_hash, raised) for state_hash, raised in job["known"]}
 

@@ -219,7 +219,7 @@ class VariantRunner:
                 if step is not None and (tree := self._tree(variant)) is not None:
                     without_folder(step.trace.settings, tree.tree)
                 label = variant.label if start is None else _started_text(start)
-                if start is not None and variant.code is not None:
+                if start is not None and (variant.code is not None or variant.replaced is not None):
                     label = f"{variant.label}, {label}"
                 evolved = attrs.evolve(variant, label=label, start=start)
                 given = (outcome["result"][0], outcome["result"][1]) if "result" in outcome else None

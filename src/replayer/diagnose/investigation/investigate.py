@@ -157,7 +157,11 @@ def hidden_found(findings: list[dict[str, Any]], tick: int, as_recorded: Collect
         return TestedCause(HIDDEN, found, suspicious=None)
     if not any(one["is_known"] for one in told):
         return TestedCause(HIDDEN, f"{found}; the cause of that is not known", suspicious=None)
-    return TestedCause(HIDDEN, found, suspicious=True)
+    others = sorted({one["tick"] for one in told} - {tick})
+    if others:
+        ticks = ", ".join(f"{one:,}" for one in others)
+        found = f"{found}; shown of tick {ticks}: whether it makes tick {tick:,} differ is not tested"
+    return TestedCause(HIDDEN, found, suspicious=True, is_of_tick=len(others) < len({one["tick"] for one in told}))
 
 
 class _Check:

@@ -400,10 +400,14 @@ def test_memory_is_the_cause_only_of_what_it_explains(
 def test_what_was_found_is_not_called_unknown_above_it() -> None:
     """A finding with ! may be the cause; the sentence above it refers to it."""
     nothing = Explanation(BAD_TICK, 1, [], None, [], None, [], None, [], [])
-    found = attrs.evolve(nothing, tested=[finding.TestedCause(HIDDEN, "tick 9: … proved", suspicious=True)])
+    of_tick = finding.TestedCause(HIDDEN, "tick 9: … proved", suspicious=True)
+    found = attrs.evolve(nothing, tested=[of_tick])
+    of_another = attrs.evolve(nothing, tested=[attrs.evolve(of_tick, is_of_tick=False)])
 
     assert what_is_known(nothing) == "the cause is not known: not tested are"
     assert what_is_known(found) == "what may be the cause is marked ! below; not tested are"
+    told = "the cause is not known; what was found at another tick is marked ! below; not tested are"
+    assert what_is_known(of_another) == told
 
 
 def test_the_variants_of_a_step_that_tosses_coins_are_no_reason() -> None:

@@ -10,6 +10,7 @@ from replayer.desync.outside_comparison import compare_reads, with_later_changes
 from replayer.desync.tested_causes import change_text
 from replayer.diagnose.explain.answer.explanation import Explanation
 from replayer.diagnose.explain.given.left_out import left_out_notes
+from replayer.diagnose.explain.outside.given_time import threads_tested
 from replayer.diagnose.explain.trace_step import OTHER_THREADS
 from replayer.diagnose.explain.variants import reads_of, traced_present
 from replayer.tape.noted_outside import noted_at
@@ -38,4 +39,5 @@ def with_noted(explanation: Explanation, tape: Tape, *, is_of_commits: bool) -> 
         knows_settings=at.is_known,
         notes=[*notes, *left_out_notes(tape.meta, explanation.given)],
         cause=cause,
+        tested=[*explanation.tested, *threads_tested(explanation.variants, explanation.recorded_hash)],
     )
