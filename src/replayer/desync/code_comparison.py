@@ -7,7 +7,9 @@ from typing import Any
 
 import attrs
 
+from recorder.ambient.outside.code_parts.frozen_constants import FrozenConstant, frozen_before
 from recorder.ambient.outside.code_parts.machine_code import LoadedCode
+from recorder.ambient.outside.code_parts.places import places_of
 from recorder.ambient.outside.loaded_code import compare_code
 from recorder.ambient.outside.outside_note import OutsideNote, ReplacedCode
 from recorder.processes.fork_call import in_a_copy
@@ -36,6 +38,7 @@ _NOT_NOTED = "not compared, since the tape has no note of them"
 _OF_CODE = (_CHANGED, _REMOVED, _REPLACED, _OTHER_VALUES, _OTHER_MODULES)
 _SAME_STATEMENTS = " (their files have the same statements)"  # Such values come from outside of the code.
 _NOT_TESTED = "not tested whether that makes the difference"
+_FROZEN = "compiled before the recording began, with values that a replay need not take"
 _MACHINE_CODE = "not compared is machine code that the recorded run loaded from numba's cache on disk"
 
 
@@ -52,7 +55,9 @@ def compared_code(tape: Tape, factory: Factory | None) -> TestedCause | None:
     def compare() -> dict[str, Any]:
         simulation = make_simulation(tape, factory)
         found, name = compare_code(note, simulation), _class_of(simulation).rpartition(".")[2]
-        return {"name": name} if found is None else {"name": name, **attrs.asdict(found)}
+        frozen = differing_constants(outside.frozen, simulation)
+        compiled = {"frozen": [list(attrs.astuple(one)) for one in frozen]}
+        return {"name": name} if found is None else {"name": name, **compiled, **attrs.asdict(found)}
 
     try:
         found = in_a_copy(compare)
@@ -113,6 +118,7 @@ def _told(found: dict[str, Any], outside: OutsideNote, *, is_known: bool) -> Tes
     )
     left_out = "".join(f"; {text}: {_names(names)}" for text, names in not_compared if names)
     left_out += f"; {_MACHINE_CODE}: {_loaded_text(outside.machine_code)}" if outside.machine_code else ""
+    left_out += f"; {_FROZEN}: {_frozen_text(found['frozen'])}" if found["frozen"] else ""
     if is_changed:
         only_runs = all(text.startswith((_EQUAL, _RUN_VALUES)) for text in texts)
         return TestedCause(CODE, "; ".join([*texts, _NOT_TESTED]) + (left_out if only_runs else ""), suspicious=None)
@@ -128,6 +134,23 @@ def _parted(found: dict[str, Any], key: str) -> tuple[list[str], list[str]]:
     """Values that no function was seen to change, and the others."""
     changed = set(found["by_functions"])
     return [one for one in found[key] if one not in changed], [one for one in found[key] if one in changed]
+
+
+def differing_constants(frozen: Sequence[FrozenConstant], simulation: Any) -> list[FrozenConstant]:
+    """Those that functions around a simulation that was made here were not compiled with, too."""
+    here = {(one.function, one.name, one.value) for one in frozen_before(places_of(simulation))} if frozen else set()
+    return [one for one in frozen if (one.function, one.name, one.value) not in here]
+
+
+def _frozen_text(frozen: Sequence[Any]) -> str:
+    """Without a semicolon, as that of loaded code."""
+    texts = []
+    for one in (FrozenConstant(*plain) for plain in frozen[:NAMED_MAX]):
+        value = f"with {one.name} {one.value}" if one.value else f"with another value of {one.name}"
+        then = f", which was {one.then} when the recording began" if one.then else ""
+        texts.append(plain_text(f"{one.function} ({one.place}) {value}{then}").replace(";", ","))
+    more = len(frozen) - len(texts)
+    return f"{' and '.join(texts)}{f' and {more:,} more' if more else ''}"
 
 
 def _loaded_text(loaded: Sequence[LoadedCode]) -> str:
@@ -170,6 +193,11 @@ def is_other_code(code: TestedCause | None) -> bool:
 def names_values(code: TestedCause | None) -> bool:
     """Return True if values of modules or classes are others than when the recording began, or were not all compared."""
     return _has_part(code, (_OTHER_VALUES, _RUN_VALUES, _LEFT_OUT_OF_RUNS))
+
+
+def names_constants(code: TestedCause | None) -> bool:
+    """Return True if the tape tells of constants in machine code of before the recording that are not known to be here, too."""
+    return _has_part(code, (_FROZEN,))
 
 
 def with_tested_values(code: TestedCause | None, values: Sequence[str]) -> TestedCause | None:

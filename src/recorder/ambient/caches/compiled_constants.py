@@ -1,7 +1,7 @@
 """The values of globals and of closures that numba took as constants when it compiled a function: later changes have no effect.
 
 Such a function keeps them as a cache keeps results. Numba has no call that tells them: they are read from what it keeps of each
-function that it compiled in this process. Where they are not as expected there, nothing is known of them.
+function that it compiled in this process, see frozen_constants.
 """
 
 from __future__ import annotations
@@ -11,23 +11,27 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import CellType, FunctionType, ModuleType
 from typing import Any
 
-import numpy as np
-
+from recorder.ambient.outside.code_parts.frozen_constants import (
+    UNKNOWN,
+    are_same,
+    constants_of,
+    current_value,
+    names_taken,
+    overloads_of,
+)
 from recorder.ambient.outside.code_parts.machine_code import is_compiled
-from recorder.ambient.outside.code_text import is_constant
 from recorder.ambient.roots import Roots, put_cache
 
 Key = tuple[str, str]  # The label of a compiled function, and the name that it took the value of.
-UNKNOWN: Any = object()  # Compiled more than once, with different values.
 
 
 class CompiledFunctions:
     """The functions around a simulation that numba compiles when they are called, by their labels, such as "kernels.sail"."""
 
-    def __init__(self, roots: Roots) -> None:
-        """What is compiled already is left alone: each process compiles it as it imports the modules."""
+    def __init__(self, roots: Roots, *, with_early: bool = False) -> None:
+        """What is compiled already is left alone: each process compiles it as it imports the modules. with_early: not so."""
         self._roots = roots
-        self._early = {id(one): one for one in _found(roots).values() if _overloads(one)}
+        self._early = {id(one): one for one in _found(roots).values() if overloads_of(one) and not with_early}
 
     def now(self) -> dict[str, Any]:
         """Those that are in place."""
@@ -35,13 +39,15 @@ class CompiledFunctions:
 
     def constants(self) -> dict[Key, Any]:
         """The plain values that those which are compiled now took as constants."""
-        return {(label, name): value for label, one in self.now().items() for name, value in _constants_of(one).items()}
+        return {(label, name): value for label, one in self.now().items() for name, value in constants_of(one).items()}
 
     def changed(self) -> set[Key]:
         """What was taken as a constant and has another value now."""
         present, taken = self.now(), self.constants()
         return {
-            (label, name) for (label, name), one in taken.items() if not _are_equal(one, _current(present[label], name))
+            (label, name)
+            for (label, name), one in taken.items()
+            if not are_same(one, current_value(present[label], name))
         }
 
     def renew(self, changed: Iterable[Key]) -> None:
@@ -85,11 +91,6 @@ class CompiledFunctions:
                 put_cache(holder, name, functions[label])
 
 
-def _are_equal(one: Any, other: Any) -> bool:
-    """Of one type and one value; a NaN is itself."""
-    return type(one) is type(other) and (one is other or repr(one) == repr(other))
-
-
 def _places(roots: Roots) -> Iterator[tuple[ModuleType | type, str, Any]]:
     holders: list[ModuleType | type] = [*roots.modules.values(), *roots.classes]
     for holder in holders:
@@ -111,44 +112,8 @@ def _is_fixed(function: Any) -> bool:
     return not getattr(function, "_can_compile", False) or not hasattr(function, "targetoptions")
 
 
-def _overloads(function: Any) -> list[Any]:
-    overloads = getattr(function, "overloads", None)
-    return list(overloads.values()) if isinstance(overloads, Mapping) else []
-
-
-def _statements(function: Any) -> Iterator[tuple[str, Any]]:
-    """The names that a function was compiled with, and their values."""
-    for one in _overloads(function):
-        blocks = getattr(getattr(one, "type_annotation", None), "blocks", None)  # A text for one from numba's files.
-        for block in blocks.values() if isinstance(blocks, dict) else ():
-            for statement in block.body:
-                taken: Any = getattr(statement, "value", None)
-                if type(taken).__name__ in ("Global", "FreeVar"):
-                    yield taken.name, taken.value
-
-
-def _constants_of(function: Any) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, value in _statements(function):
-        # Of an array, what it held when it was compiled is not kept.
-        if is_constant(value) or isinstance(value, np.generic):
-            found[name] = value if _are_equal(found.get(name, value), value) else UNKNOWN
-    return {name: value for name, value in found.items() if value is not UNKNOWN}
-
-
 def _compiled_with(function: Any) -> list[Any]:
-    return [value for _, value in _statements(function) if is_compiled(value)]
-
-
-def _current(function: Any, name: str) -> Any:
-    """The value that a name of a function has now; UNKNOWN without one."""
-    plain = function.py_func
-    if name in plain.__code__.co_freevars:
-        try:
-            return plain.__closure__[plain.__code__.co_freevars.index(name)].cell_contents
-        except ValueError:
-            return UNKNOWN
-    return plain.__globals__.get(name, UNKNOWN)
+    return [value for _, value in names_taken(function) if is_compiled(value)]
 
 
 class _Globals(dict[str, Any]):

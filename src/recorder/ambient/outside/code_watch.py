@@ -14,6 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from recorder.ambient.outside.code_parts.code_note import CodeNote, decode_code_note
+import attrs
+
+from recorder.ambient.outside.code_parts.frozen_constants import KEY as FROZEN
+from recorder.ambient.outside.code_parts.frozen_constants import frozen_before
 from recorder.ambient.outside.code_parts.machine_code import KEY as MACHINE_CODE
 from recorder.ambient.outside.code_parts.machine_code import MachineCode
 from recorder.ambient.outside.code_parts.places import Place, places_of
@@ -50,14 +54,14 @@ class CodeWatch:
         """
         self._last, self._replaced = tick, list[list[Any]]()
         self._watched: list[_Watched] = []
-        self._machine_code = MachineCode(())
+        self._machine_code, self._frozen = MachineCode(()), list[list[str]]()
         self._has_failed = False
         is_known = earlier is None or (isinstance(earlier, dict) and bool(earlier))  # No other outcome holds a note.
         self._unknown_before = 0 if is_known else tick
         match earlier:
             case {"outside": {"replaced": list(replaced), "unknown_before": int(unknown)} as noted}:
                 self._unknown_before, self._replaced = unknown, replaced
-                self._machine_code = MachineCode((), noted.get(MACHINE_CODE))
+                self._machine_code, self._frozen = MachineCode((), noted.get(MACHINE_CODE)), noted.get(FROZEN, [])
         self._try(lambda: self._begin(simulation, decode_code_note(note) if earlier is not None else None))
 
     def _begin(self, simulation: Any, note: CodeNote | None) -> None:
@@ -67,6 +71,7 @@ class CodeWatch:
             self._note(compared.different, self._last)
         places = list(places_of(simulation))
         self._machine_code = MachineCode(places, self._machine_code.plain())
+        self._frozen = self._frozen or [list(attrs.astuple(one)) for one in frozen_before(places)]
         watched = [_Watched(place) for place in places]
         written = {name for one in watched for name in one.globals_written()}  # By steps, as they will be in a replay.
         self._watched = [one for one in watched if one.is_code and one.name not in written][:DEFINITIONS_MAX]
@@ -94,10 +99,11 @@ class CodeWatch:
         if self._has_failed:
             self._unknown_before = tick
         machine_code = self._machine_code.plain()
-        if not isinstance(end, dict) or not (self._replaced or self._unknown_before or machine_code):
+        if not isinstance(end, dict) or not (self._replaced or self._unknown_before or machine_code or self._frozen):
             return end
         found: dict[str, Any] = {"replaced": self._replaced, "unknown_before": self._unknown_before}
         found |= {MACHINE_CODE: machine_code} if machine_code else {}
+        found |= {FROZEN: self._frozen} if self._frozen else {}
         return {**end, KEY: {**end.get(KEY, {}), **found}}
 
     def _note(self, names: list[str], tick: int) -> None:

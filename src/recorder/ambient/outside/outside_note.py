@@ -11,6 +11,8 @@ from typing import Any
 import attrs
 
 from recorder.ambient.outside.code_parts.code_note import CodeNote, decode_code_note
+from recorder.ambient.outside.code_parts.frozen_constants import FROZEN_MAX, FrozenConstant, decode_frozen
+from recorder.ambient.outside.code_parts.frozen_constants import KEY as FROZEN
 from recorder.ambient.outside.code_parts.machine_code import KEY as MACHINE_CODE
 from recorder.ambient.outside.code_parts.machine_code import LOADED_MAX, LoadedCode, decode_loaded
 from recorder.ambient.outside.code_parts.named_outside import NAMED_MAX, NamedFact, named_facts, named_path
@@ -138,6 +140,8 @@ class OutsideNote:
         watches: True if settings of the process that were changed while the run was recorded are in the end of the tape.
         settings: those.
         named: what the code names of the outside world, as it was when the recording began; see named_outside.py.
+        frozen: what compiled functions had taken as constants before the recording began, and their modules no longer had;
+            only in the end of a tape.
         machine_code: that numba loaded from its cache on disk; only in the end of a tape.
     """
 
@@ -152,6 +156,7 @@ class OutsideNote:
     settings: WatchedSettings = attrs.field(factory=WatchedSettings)
     named: tuple[NamedFact, ...] = ()
     machine_code: tuple[LoadedCode, ...] = ()
+    frozen: tuple[FrozenConstant, ...] = ()
 
     def fact(self, kind: str, name: str, reader: str = "") -> tuple[str | None] | None:
         """The noted fact, in a tuple; None if it was not noted. reader: the file of the user's code that reads it."""
@@ -223,6 +228,10 @@ def decode_note(*plain: Any) -> OutsideNote:
             case list(loaded):
                 known_loads = tuple(filter(None, map(decode_loaded, loaded[:LOADED_MAX])))
                 note = attrs.evolve(note, machine_code=known_loads)
+        match part.get(FROZEN):
+            case list(constants):
+                frozen = tuple(filter(None, map(decode_frozen, constants[:FROZEN_MAX])))
+                note = attrs.evolve(note, frozen=frozen)
         match part:
             case {"replaced": list(replaced), "unknown_before": int(unknown)}:
                 known = [one for one in map(_decode_replaced, replaced[:REPLACED_MAX]) if one is not None]

@@ -64,6 +64,7 @@ class MachineCode:
     """The compiled functions around one simulation that numba may load from disk.
 
     Attributes:
+        functions: all of them.
         loaded: those of which it is known that it did, by their names.
     """
 
@@ -72,11 +73,11 @@ class MachineCode:
         known = filter(None, map(decode_loaded, earlier if isinstance(earlier, list) else ()))
         self.loaded = {one.name: one for one in known}
         found = (one for place in places for one in kept_by_decorator(place.value()) if is_compiled(one))
-        self._functions = list({id(one): one for one in found}.values())
+        self.functions = list({id(one): one for one in found}.values())
 
     def look(self) -> None:
         """Note those that were loaded since the last look."""
-        for one in self._functions:
+        for one in self.functions:
             if getattr(getattr(one, "stats", None), "cache_hits", None):
                 loaded = _told(one)
                 # Of one that takes nothing from elsewhere, numba compares all that counts.
@@ -117,12 +118,12 @@ def _told(function: Any) -> LoadedCode:
                     elsewhere.setdefault(f"{value.__module__}.{value.__qualname__}", value)
             else:
                 names.setdefault(name)
-    taken = [f"{name} ({_place(one)})" for name, one in elsewhere.items()]
+    taken = [f"{name} ({place_of(one)})" for name, one in elsewhere.items()]
     files = dict.fromkeys(one.__code__.co_filename for one in elsewhere.values())
     made = _changed_at(_index_of(function))
     newer = [Path(path).name for path in files if made is not None and (_changed_at(path) or 0) > made]
     label = f"{own.__module__}.{own.__qualname__}"
-    return LoadedCode(label, _place(own), tuple([*taken, *names][:TAKEN_MAX]), tuple(newer))
+    return LoadedCode(label, place_of(own), tuple([*taken, *names][:TAKEN_MAX]), tuple(newer))
 
 
 def _taken_by(function: FunctionType) -> Iterator[tuple[str, Any]]:
@@ -153,7 +154,8 @@ def _read_by(code: CodeType, names: dict[str, Any]) -> Iterator[tuple[str, Any]]
             yield from _read_by(inner, names)
 
 
-def _place(function: FunctionType) -> str:
+def place_of(function: FunctionType) -> str:
+    """The file and the line of its first decorator."""
     return f"{Path(function.__code__.co_filename).name}:{function.__code__.co_firstlineno}"
 
 

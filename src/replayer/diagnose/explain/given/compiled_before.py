@@ -10,7 +10,8 @@ from typing import Any
 import attrs
 import numpy as np
 
-from recorder.ambient.caches.compiled_constants import UNKNOWN, CompiledFunctions, Key
+from recorder.ambient.caches.compiled_constants import CompiledFunctions, Key
+from recorder.ambient.outside.code_parts.frozen_constants import UNKNOWN
 from recorder.processes.fork_call import in_a_copy
 from replayer.diagnose.explain.cause import SourceLocation
 from replayer.diagnose.explain.source_lines import SourceFile

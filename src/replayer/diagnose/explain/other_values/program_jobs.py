@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from replayer.diagnose.explain.before_step.change_search import changed_before
+from replayer.diagnose.explain.other_values.frozen_values import frozen_values
 from replayer.diagnose.explain.other_values.seeded_generators import draws
 from replayer.diagnose.explain.other_values.tried_values import other_values
 from replayer.diagnose.explain.statements.shared_result import shared_result
@@ -13,5 +14,6 @@ OF_PROGRAM = {
     "values": values_then,
     "shared": shared_result,
     "other": other_values,
+    "frozen": frozen_values,
     "draws": draws,
 }

@@ -171,7 +171,7 @@ def _told(bench: _Bench, code: ProgramCode, guess: Guess, ran: Sequence[Line] | 
     if (branch := branching(now, bench.lines([guess]))) is not None and branch not in read:
         read.append(branch)
     lines = sorted(changing_lines(code, [guess.key]).of_others, key=lambda one: (one.path, one.line))
-    own = _defining(guess.place)
+    own = defining(guess.place)
     return ValuePutIn(
         guess.name,
         guess.place.name,
@@ -184,7 +184,8 @@ def _told(bench: _Bench, code: ProgramCode, guess: Guess, ran: Sequence[Line] | 
     )
 
 
-def _defining(place: Place) -> Iterable[SourceLocation]:
+def defining(place: Place) -> Iterable[SourceLocation]:
+    """The line of a module or a class that gives a name its value, if there is one."""
     file, _, line = place_text(place.path, place.name).rpartition(":")
     if line.isdecimal() and place.path.endswith(file):
         yield SourceLocation(place.path, int(line), "", SourceFile(place.path).statement_text(int(line)))

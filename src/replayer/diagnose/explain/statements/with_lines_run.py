@@ -7,6 +7,7 @@ import attrs
 from recorder.ambient.outside.outside_read import CONTACT
 from replayer.desync.causes.seen_between import between_steps
 from replayer.desync.code_comparison import is_changed_code, names_values, with_tested_values
+from replayer.desync.code_comparison import is_changed_code, names_constants, names_values, with_tested_values
 from replayer.desync.finding import TestedCause
 from replayer.diagnose.explain.answer.explanation import Explanation
 from replayer.diagnose.explain.before_step.changed_before import (
@@ -40,6 +41,8 @@ def with_lines_run(
     # Each trial would ask another program or another computer once more.
     if tick is None or not is_small or asks or not is_open(explanation):
         return explanation
+    if names_constants(code) and (answer := runner.run_program("frozen", now, tick, before, {})) and answer["found"]:
+        return attrs.evolve(explanation, other_values=ValuesPutIn.from_plain(answer["found"]))
     if names_values(code) and (answer := runner.run_program("values", now, tick, before, {})) and answer["found"]:
         found = RunBefore.from_plain(answer["found"])
         return attrs.evolve(explanation, run_before=found, code=_named(code, found))
