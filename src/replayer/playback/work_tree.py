@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import os
 import sys
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec
@@ -146,3 +148,17 @@ def is_used(tree: Path) -> bool:
     """Return True if any module was imported from the work tree."""
     files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
     return any(isinstance(file, str) and Path(file).resolve().is_relative_to(tree) for file in files)
+
+
+def is_module_of(folder: str, name: str, file: Any) -> bool:
+    """Return True if a module was found through a folder in sys.path, not deeper below it. folder: a path without links."""
+    if not isinstance(file, str):
+        return False
+    parent, last = os.path.split(file)
+    if last.partition(".")[0] == "__init__":
+        parent, last = os.path.split(parent)
+    return f"{_without_links(parent)}/{last.partition('.')[0]}" == f"{folder}/{name.replace('.', '/')}"
+
+
+# A thousand modules lie in a hundred folders, and each answer asks the disk ten times.
+_without_links = functools.cache(os.path.realpath)

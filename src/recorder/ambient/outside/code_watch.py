@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from recorder.ambient.outside.code_parts.code_note import CodeNote, decode_code_note
 import attrs
 
+from recorder.ambient.outside.code_parts.code_note import CodeNote, decode_code_note
 from recorder.ambient.outside.code_parts.frozen_constants import KEY as FROZEN
 from recorder.ambient.outside.code_parts.frozen_constants import frozen_before
 from recorder.ambient.outside.code_parts.machine_code import KEY as MACHINE_CODE

@@ -8,7 +8,6 @@ values of another instance, "order" goes through a set in fixed orders, "resume"
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 import sys
 import time
@@ -49,7 +48,7 @@ from replayer.diagnose.explain.versions.step_with_functions import steps_with
 from replayer.diagnose.explain.walked.walk_order import ordered_runs
 from replayer.playback.cursor import Cursor, MismatchError
 from replayer.playback.make_simulation import import_adapters, make_simulation
-from replayer.playback.work_tree import import_from_work_tree, is_used, use_common_name
+from replayer.playback.work_tree import import_from_work_tree, is_module_of, is_used, use_common_name
 from replayer.tape.plain_state import snapshot_from_plain, snapshot_to_plain
 from replayer.tape.tape import Tape
 from replayer.timeline.interval_processes import verify_each
@@ -65,8 +64,6 @@ Load = Callable[[], Factory | None]  # Imports the module of the factory, unless
 _MODULE = "replayer.diagnose.explain.variant_process"
 RUN_UP_S_MAX = 30.0  # The longest run of a used instance up to the tick.
 NEVER_RESTORED_S_MAX = 10.0  # Of one that runs from tick 0, if others that run from keyframes can follow.
-# A folder without links: a thousand modules lie in a hundred folders, and each answer asks the disk ten times.
-_real_folder = functools.cache(os.path.realpath)
 
 
 def main() -> None:
@@ -157,20 +154,10 @@ def _ensure_used(code: str, tape: Tape, load: Load, *, is_tree: bool) -> None:
             return {"used": is_used(Path(code))}
         folder = os.path.realpath(code)
         modules = list(sys.modules.items())
-        return {"used": any(_is_from(folder, name, getattr(module, "__file__", None)) for name, module in modules)}
+        return {"used": any(is_module_of(folder, name, getattr(module, "__file__", None)) for name, module in modules)}
 
     if not in_a_copy(check)["used"]:
         raise ValueError("expected a module of the simulation in this folder, got none: the present code would run")
-
-
-def _is_from(folder: str, name: str, file: Any) -> bool:
-    """Return True if a module was found through a folder in sys.path, not deeper below it. folder: as it really lies."""
-    if not isinstance(file, str):
-        return False
-    parent, last = os.path.split(file)
-    if last.partition(".")[0] == "__init__":
-        parent, last = os.path.split(parent)
-    return f"{_real_folder(parent)}/{last.partition('.')[0]}" == f"{folder}/{name.replace('.', '/')}"
 
 
 def _verify(tape: Tape, factory: Factory | None, answers: int) -> dict[str, Any]:

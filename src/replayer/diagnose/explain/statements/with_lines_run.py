@@ -6,7 +6,6 @@ import attrs
 
 from recorder.ambient.outside.outside_read import CONTACT
 from replayer.desync.causes.seen_between import between_steps
-from replayer.desync.code_comparison import is_changed_code, names_values, with_tested_values
 from replayer.desync.code_comparison import is_changed_code, names_constants, names_values, with_tested_values
 from replayer.desync.finding import TestedCause
 from replayer.diagnose.explain.answer.explanation import Explanation
