@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import mmap
 import multiprocessing
 import os
@@ -142,6 +143,32 @@ def test_shared_memory_is_the_copys_own() -> None:
         block.close()
         block.unlink()
         anonymous.close()
+
+
+def test_shared_memory_of_others_is_not_opened_to_write_it() -> None:
+    """By its name, as the class of multiprocessing opens it even to read. One that is opened to read it alone is let through."""
+    memory: Any = importlib.import_module("_posixshmem")
+    block = shared_memory.SharedMemory(create=True, size=4096)
+    try:
+
+        def writes() -> Any:
+            try:
+                shared_memory.SharedMemory(block.name).buf[0] = 7
+            except PermissionError:
+                return denied()
+            return "nothing was refused"
+
+        def reads() -> Any:
+            opened = memory.shm_open(f"/{block.name}", os.O_RDONLY)
+            return os.read(opened, 1), denied()
+
+        block.buf[0] = 5
+        assert run(writes).messages == ["shares memory"]
+        assert block.buf[0] == 5
+        assert run(reads).messages == [(b"\x05", None)]
+    finally:
+        block.close()
+        block.unlink()
 
 
 @pytest.mark.parametrize(

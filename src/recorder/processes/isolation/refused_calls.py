@@ -82,18 +82,21 @@ def _open_nowhere() -> None:
 
 
 def _refuse_shared_memory() -> None:
-    """Refuse to make and to remove names of shared memory, which no audit event reports."""
+    """Refuse to make shared memory, and to open that of others to write it, which no audit event reports.
+
+    The class of multiprocessing opens a block by its name to write it in any case; what is mapped already is the copy's own.
+    """
     with contextlib.suppress(ImportError):
         memory: Any = importlib.import_module("_posixshmem")  # The simulation may import it later.
         memory.shm_unlink = lambda _: None
         opened = memory.shm_open
 
-        def open_existing(path: str, flags: int, mode: int = 0o777) -> Any:
-            if flags & os.O_CREAT:
+        def open_to_read(path: str, flags: int, mode: int = 0o777) -> Any:
+            if flags & _WRITING:
                 _refuse("shares memory", "shm_open")
             return opened(path, flags, mode)
 
-        memory.shm_open = open_existing
+        memory.shm_open = open_to_read
 
 
 def _refuse_shared_locks() -> None:
