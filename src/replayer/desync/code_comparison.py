@@ -36,7 +36,7 @@ _LEFT_OUT = "not compared, since they are no plain values"
 _LEFT_OUT_OF_RUNS = "not compared, since they are no plain values and functions change them"
 _NOT_NOTED = "not compared, since the tape has no note of them"
 _OF_CODE = (_CHANGED, _REMOVED, _REPLACED, _OTHER_VALUES, _OTHER_MODULES)
-_SAME_STATEMENTS = " (their files have the same statements)"  # Such values come from outside of the code.
+_SAME_FILES = " (their files are the same)"  # Such values come from outside of the code.
 _NOT_TESTED = "not tested whether that makes the difference"
 _FROZEN = "compiled before the recording began, with values that a replay need not take"
 _MACHINE_CODE = "not compared is machine code that the recorded run loaded from numba's cache on disk"
@@ -97,7 +97,7 @@ def _told(found: dict[str, Any], outside: OutsideNote, *, is_known: bool) -> Tes
     else:
         and_values = f" and {counted(count, 'value')}" if count else ""
         texts = [f"{_EQUAL}: {counted(found['compared'], 'function')}{and_values} of the recorded class's modules"]
-    same = _SAME_STATEMENTS if found["has_same_statements"] else ""
+    same = _SAME_FILES if found["has_same_files"] else ""
     for text, names in (
         (f"{_OTHER_VALUES}{same}", _parted(found, "values")[0]),
         (_RUN_VALUES, _parted(found, "values")[1]),
@@ -212,11 +212,11 @@ def asks_for_earlier_code(code: TestedCause | None, *, is_explained: bool) -> bo
     """Return True if the code of the recording is needed to know what a change does, or if there is one.
 
     Values that functions change may differ without an edit: another version of the code is no more likely by them. Nor is it
-    by those of files with the same statements.
+    by those of files that are the same.
     is_explained: a test has shown something else, and code that was not compared is no reason then.
     """
     asking = _OF_CODE if is_explained else (*_OF_CODE, f"{_LEFT_OUT}:", _NOT_NOTED)
-    return any(part.startswith(asking) and _SAME_STATEMENTS not in part for part in _parts(code))
+    return any(part.startswith(asking) and _SAME_FILES not in part for part in _parts(code))
 
 
 def _has_part(code: TestedCause | None, beginnings: tuple[str, ...]) -> bool:

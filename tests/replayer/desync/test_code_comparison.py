@@ -139,7 +139,7 @@ part = functools.partial(lambda x, y: x + y + 61, 1)
 def ordered(units, key=lambda unit: unit + 81):
     return sorted(units, key=key)
 """
-SAME_STATEMENTS = " (their files have the same statements)"
+SAME_FILES = " (their files are the same)"
 NOT_TESTED = "not tested whether that makes the difference"
 SECRET = SHOP.replace("half(amount)", "self.secret[0]").replace(
     "class Shop:", "class Box(list):\n    pass\n\n\nSECRET = Box([1])\n\n\nclass Shop:\n    secret = SECRET\n"
@@ -540,7 +540,7 @@ def test_verify_names_what_changed_and_does_not_blame_it(load_shop: Load, tmp_pa
     sys.modules[HELPERS].rate = 3  # type: ignore[attr-defined]
     found = said_of_code(tmp_path / "run.tape", sys.modules[NAME].Shop)
     equal = "compared and equal: 7 functions of the recorded class's modules"
-    other = f"values other than when the recording began, or new{SAME_STATEMENTS}: rate (code_of_its_helpers.py:1)"
+    other = f"values other than when the recording began, or new{SAME_FILES}: rate (code_of_its_helpers.py:1)"
     assert (found.suspicious, found.found) == (None, f"{equal}; {other}; {NOT_TESTED}")
     assert versions_not_tested(found) == "other versions of libraries"
 

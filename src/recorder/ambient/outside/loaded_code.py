@@ -25,8 +25,8 @@ from recorder.ambient.outside.code_parts.defining_lines import place_text
 from recorder.ambient.outside.code_parts.digest_lists import DIGEST_BYTES, NAME_BYTES, joined
 from recorder.ambient.outside.code_parts.kept_text import earlier_kept_texts, kept_text
 from recorder.ambient.outside.code_parts.member_tables import member_tables
-from recorder.ambient.outside.code_parts.module_texts import may_read_files, module_digests
 from recorder.ambient.outside.code_parts.places import Place, is_special, places_of
+from recorder.ambient.outside.code_parts.same_files import file_digests, may_read_files
 from recorder.ambient.outside.code_parts.statements import CodeStatement, statements_of
 from recorder.ambient.outside.code_parts.untold_values import untold_values
 from recorder.ambient.outside.code_text import function_text, is_constant, value_text
@@ -99,8 +99,8 @@ class CodeComparison:
         gone_statements: how many class statements and meanings of names the note has besides those that are there now.
         not_noted: kinds of code of which the note has no digests.
         by_functions: those of values and left_out that functions change: they may differ without an edit.
-        has_same_statements: the files have no statement outside of functions that the note does not have, and none that may
-            read another file: values that differ come from somewhere else.
+        has_same_files: the files of the modules are those of the note, and have no statement outside of functions that may read
+            another file: values that differ come from somewhere else.
     """
 
     compared: int
@@ -114,7 +114,7 @@ class CodeComparison:
     gone_statements: int = 0
     not_noted: list[str] = attrs.field(factory=list)
     by_functions: list[str] = attrs.field(factory=list)
-    has_same_statements: bool = False
+    has_same_files: bool = False
 
 
 def code_note(simulation: Any) -> dict[str, Any]:
@@ -127,7 +127,7 @@ def code_note(simulation: Any) -> dict[str, Any]:
         kept = {_digest(one) for one in _kept(places)}
         tables = _tables(places).keys()
         imported = {_digest(one) for one in _imported(named)}
-        modules = set(module_digests({one.path for one in places}).values())
+        files = set(file_digests({one.path for one in places}).values())
         read = names_in_code(_functions(named))
         statements = {is_early: set[bytes]() for is_early in (True, False)}
         for one in statements_of(places, read):
@@ -142,7 +142,7 @@ def code_note(simulation: Any) -> dict[str, Any]:
     known |= {
         "keeps": joined(kept),
         "imported": joined(imported),
-        "modules": joined(filter(None, modules)),
+        "files": joined(filter(None, files)),
         "wrapped": True,
     }
     further = {"tables": tables, "statements": statements[True], "references": statements[False]}
@@ -194,14 +194,14 @@ def compare_code(note: CodeNote, simulation: Any) -> CodeComparison | None:
         gone_statements=max(0, sum(len(noted - now.keys()) for now, noted in beside) - len(other)),
         not_noted=[what for what, now, noted in parts if noted is None and now],
         by_functions=shown_changes(places, {*other_texts, *not_compared}),
-        has_same_statements=_has_same_statements(note, {one.path for one in places}),
+        has_same_files=_has_same_files(note, {one.path for one in places}),
     )
 
 
-def _has_same_statements(note: CodeNote, paths: set[str]) -> bool:
-    """A statement that the note has alone gave another text to a module, too, or stood in one that is not used any more."""
-    found = module_digests(paths).values()
-    return note.modules is not None and note.modules.issuperset(found) and not may_read_files(paths)
+def _has_same_files(note: CodeNote, paths: set[str]) -> bool:
+    """Return True if no file is a new one: a module that is not used any more was named in another one."""
+    found = file_digests(paths).values()
+    return note.files is not None and note.files.issuperset(found) and not may_read_files(paths)
 
 
 def is_noted(note: CodeNote, place: Place) -> bool:

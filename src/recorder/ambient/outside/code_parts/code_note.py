@@ -24,7 +24,7 @@ class CodeNote:
         statements: those of class statements, decorators, and what names stand for; None as above, and if too many.
         references: those of functions of C that names stand for, and of the order of arrays in memory; None as above.
         tables: those of tables that hold names, or are further containers; None as above.
-        modules: those of the statements of modules outside of functions; None as above.
+        files: those of the files of the modules; None as above.
         has_wrapped: it has modules of which only wrapped functions are used, as earlier versions had not.
     """
 
@@ -38,7 +38,7 @@ class CodeNote:
     statements: frozenset[bytes] | None = None
     references: frozenset[bytes] | None = None
     tables: frozenset[bytes] | None = None
-    modules: frozenset[bytes] | None = None
+    files: frozenset[bytes] | None = None
     has_wrapped: bool = attrs.field(default=False, kw_only=True)
 
 
@@ -49,7 +49,7 @@ def decode_code_note(plain: Any) -> CodeNote | None:
             len(definitions) % DIGEST_BYTES or len(values) % DIGEST_BYTES
         ):
             is_early = "keeps" not in plain
-            names = ("kept" if is_early else "keeps", "imported", "statements", "references", "tables", "modules")
+            names = ("kept" if is_early else "keeps", "imported", "statements", "references", "tables", "files")
             kept, *later = (parted_if_any(plain.get(name)) for name in names)
             lines = parted_lines(plain.get("lines"))
             note = CodeNote(python, parted(definitions), parted(values), lines, is_early, kept, *later)

@@ -1,4 +1,4 @@
-"""Values that differ though no statement does come from somewhere else: a folder with earlier code would give the same ones."""
+"""Values that differ though no file does come from somewhere else: a folder with earlier code would give the same ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import recorder
-from recorder.ambient.outside.code_parts.module_texts import may_read_files, module_digests
+from recorder.ambient.outside.code_parts.same_files import file_digests, may_read_files
 from replayer.desync.code_comparison import CODE, asks_for_earlier_code, versions_not_tested
 from replayer.desync.finding import Finding
 from replayer.report.report_text import print_report
@@ -77,7 +77,6 @@ def said_of_code(finding: Finding) -> Any:
 
 EDITED = {
     "a flag of the arguments": (FROM_ARGUMENTS, FROM_ARGUMENTS, False),
-    "the same, beside another comment": (FROM_ARGUMENTS, f"# Or a file.\n{FROM_ARGUMENTS}", False),
     "another constant": (CONSTANT.replace("False", "True"), CONSTANT, True),
     "a statement that was edited as well": (FROM_ARGUMENTS, f"{FROM_ARGUMENTS}SLOW = 3\n", True),
     "a file that the folder may have": (FROM_FILE, FROM_FILE, True),
@@ -88,7 +87,7 @@ EDITED = {
 def test_earlier_code_is_asked_for_where_it_can_answer(
     name: str, load_mill: Load, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A value that the same statements give is no reason: the folder of the earlier code has these as well."""
+    """A value that the same files give is no reason: the folder of the earlier code has these as well."""
     before, now, is_asked = EDITED[name]
     path = tmp_path / "run.tape"
     recorded(load_mill(before, "--fast", data="true"), path)
@@ -96,13 +95,13 @@ def test_earlier_code_is_asked_for_where_it_can_answer(
     (finding,) = report.findings
     code = said_of_code(finding)
     assert "FAST (rules_of_a_mill.py:" in code.found
-    assert ("(their files have the same statements)" in code.found) is not is_asked
+    assert ("(their files are the same)" in code.found) is not is_asked
     print_report(path, report, f"{MILL}:Mill")
     assert ("--code FOLDER" in capsys.readouterr().out) is is_asked
     assert asks_for_earlier_code(code, is_explained=True) is is_asked
 
 
-def test_an_object_that_is_not_compared_is_no_reason_where_the_statements_are_the_same(
+def test_an_object_that_is_not_compared_is_no_reason_where_the_files_are_the_same(
     load_mill: Load, tmp_path: Path
 ) -> None:
     """It may be another one, but not by an edit."""
@@ -142,28 +141,11 @@ def twice(x): return 2 * x
 if __name__ == "__main__":
     print(open("scores.txt").read())
 '''
-SAME = {
-    "the body of a method": ("json.loads(text)", "json.loads(text.strip())"),
-    "a docstring": ("A box.", "A large box."),
-    "a comment": ("LIMIT = 3\n", "# At most.\nLIMIT = 3\n\n"),
-    "what runs in a program alone": ('print(open("scores.txt").read())', "print(Box())"),
-}
-OTHER = {
-    "a constant": ("LIMIT = 3", "LIMIT = 4"),
-    "an attribute of a class": ("size = LIMIT", "size = LIMIT + 1"),
-    "a parameter": ("def load(self, text):", "def load(self, text, size=LIMIT):"),
-    "a function of one line": ("return 2 * x", "return 3 * x"),
-}
 
 
-@pytest.mark.parametrize(("name", "is_same"), [*((one, True) for one in SAME), *((one, False) for one in OTHER)])
-def test_statements_outside_of_functions_are_compared(name: str, tmp_path: Path, *, is_same: bool) -> None:
-    """Functions are compared by their code elsewhere."""
+def test_what_only_functions_and_programs_read_is_not_read_by_an_import(tmp_path: Path) -> None:
     path = tmp_path / "program.py"
     path.write_text(PROGRAM)
-    before = module_digests([str(path)])
-    path.write_text(PROGRAM.replace(*(SAME | OTHER)[name]))
-    assert (module_digests([str(path)]) == before) is is_same
     assert not may_read_files([str(path)])
 
 
@@ -175,8 +157,13 @@ def test_statements_that_may_read_a_file_are_found(text: str, tmp_path: Path) ->
     path = tmp_path / "program.py"
     path.write_text(f"{PROGRAM}\n{text}\n")
     assert may_read_files([str(path)])
-    (tmp_path / "broken.py").write_text("def (")
-    assert module_digests([str(tmp_path / "broken.py"), "<stdin>"]) == {
-        str(tmp_path / "broken.py"): None,
+
+
+def test_what_cannot_be_read_is_not_said_to_be_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "broken.py"
+    path.write_text("def (")
+    assert may_read_files([str(path)])
+    assert file_digests(["<stdin>", str(tmp_path / "missing.py")]) == {
         "<stdin>": None,
+        str(tmp_path / "missing.py"): None,
     }

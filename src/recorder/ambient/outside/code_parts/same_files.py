@@ -1,4 +1,4 @@
-"""The statements of modules outside of their functions: values that differ though these are the same come from somewhere else."""
+"""The files of modules: values that differ though these are the same come from somewhere else."""
 
 from __future__ import annotations
 
@@ -29,8 +29,11 @@ _LOOKS = {
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
-def module_digests(paths: Iterable[str]) -> dict[str, bytes | None]:
-    """By the files of modules, as they are now, a digest of the statements of each; None of what is no source."""
+def file_digests(paths: Iterable[str]) -> dict[str, bytes | None]:
+    """By the files of modules, as they are now, a digest of the content of each; None of what is no source that can be read.
+
+    A parsed text would leave comments out, and take some milliseconds when a recording begins.
+    """
     return {path: _digest(path) for path in paths}
 
 
@@ -43,10 +46,12 @@ def may_read_files(paths: Iterable[str]) -> bool:
     defined: dict[str, list[ast.AST]] = {}
     for path in paths:
         source = _source(path)
-        for node in ast.walk(_tree(source)) if source is not None else ():
+        if source is None:
+            return True  # It is not known.
+        for node in ast.walk(_tree(source)):
             if isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
                 defined.setdefault(node.name, []).append(node)
-        waiting += _outside_of_functions(_tree(source).body) if source is not None else ()
+        waiting += _outside_of_functions(_tree(source).body)
     for node in waiting:  # It grows by what these name.
         for name in _names(node):
             if name.startswith(_READS) or name in _LOOKS:
@@ -62,39 +67,8 @@ def _names(node: ast.AST) -> Iterator[str]:
 
 
 def _digest(path: str) -> bytes | None:
-    source = _source(path)
-    return None if source is None else _digest_of(source)
-
-
-@functools.lru_cache(maxsize=256)  # A process may begin many recordings.
-def _digest_of(source: str) -> bytes:
-    lines: list[str | None] = list(source.split("\n"))
-    for first, last in _left_out(_tree(source).body, source.split("\n")):
-        lines[first - 1 : last] = [None] * (last - first + 1)
-    kept = [line.rstrip() for line in lines if line is not None and line.strip() and not line.lstrip().startswith("#")]
-    return xxhash.xxh3_64_digest("\n".join(kept).encode("utf-8", "surrogatepass"))[:DIGEST_BYTES]
-
-
-def _left_out(body: list[ast.stmt], lines: list[str]) -> Iterator[tuple[int, int]]:
-    """The lines of functions' bodies, of docstrings, and of what runs in a program alone, each as the first and the last one."""
-    if body and _is_text(body[0]):
-        yield from _own_lines(body[:1], lines)
-    for node in body:
-        if isinstance(node, _FUNCTIONS):
-            yield from _own_lines(node.body, lines)
-        elif _is_of_a_program(node):
-            yield node.lineno, node.end_lineno or node.lineno
-        else:
-            for inner in _bodies(node):
-                yield from _left_out(inner, lines)
-
-
-def _own_lines(body: list[ast.stmt], lines: list[str]) -> Iterator[tuple[int, int]]:
-    first, last = body[0], body[-1]
-    start = min([first.lineno, *(one.lineno for one in getattr(first, "decorator_list", []))])
-    # In the line of its def it stays.
-    if start != first.lineno or not lines[start - 1].encode()[: first.col_offset].strip():
-        yield start, last.end_lineno or last.lineno
+    content = _content(path)
+    return None if content is None else xxhash.xxh3_64_digest(content)[:DIGEST_BYTES]
 
 
 def _outside_of_functions(body: list[ast.stmt]) -> Iterator[ast.AST]:
@@ -128,21 +102,25 @@ def _is_of_a_program(node: ast.stmt) -> bool:
     )
 
 
-def _is_text(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
-
-
 def _source(path: str) -> str | None:
     """The text of a file of Python; None if it cannot be read or compiled."""
+    content = _content(path)
     try:
-        file = Path(path)
-        if file.suffix != ".py" or file.stat().st_size > _SOURCE_BYTES_MAX:
-            return None
-        source = file.read_text(encoding="utf-8")
-        _tree(source)
-    except (OSError, SyntaxError, ValueError, RecursionError):
+        source = None if content is None else content.decode()
+        if source is not None:
+            _tree(source)
+    except (SyntaxError, ValueError, RecursionError):
         return None
     return source
+
+
+def _content(path: str) -> bytes | None:
+    try:
+        file = Path(path)
+        is_read = file.suffix == ".py" and file.stat().st_size <= _SOURCE_BYTES_MAX
+        return file.read_bytes() if is_read else None
+    except (OSError, ValueError):
+        return None
 
 
 @functools.lru_cache(maxsize=16)
