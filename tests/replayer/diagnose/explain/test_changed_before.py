@@ -408,6 +408,7 @@ class Den:
 
     def step(self, inputs):
         self.throw()
+        self.duel()
         self.luck.random()
 
     def throw(self):
@@ -415,6 +416,15 @@ class Den:
 
     def hint(self):
         return max(self.throw() for _ in range(3))
+
+    def duel(self):
+        self.mark(self.throw() - self.throw())
+
+    def mark(self, points):
+        self.points = points
+
+    def odds(self):
+        return [self.duel() for _ in range(20)]
 
     def peek(self):
         luck = self.luck
@@ -432,5 +442,8 @@ def test_lines_that_draw_through_a_function_of_the_step(tmp_path: Path) -> None:
     found = changing_lines(program_code(importlib.import_module("den").Den(), "step"), ["luck"])
     assert [(one.function, one.text) for one in found.of_others] == [
         ("Den.peek", "luck.gauss(0, 1)"),
+        ("Den.odds", "self.duel(), by way of Den.throw()"),
         ("Den.hint", "self.throw(), by way of Den.throw()"),
     ]
+    found = changing_lines(program_code(importlib.import_module("den").Den(), "step"), ["points"])
+    assert [(one.function, one.text) for one in found.of_others] == [("Den.odds", "self.duel(), by way of Den.mark()")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import attrs
@@ -50,38 +50,36 @@ def changing_lines(code: ProgramCode, names: Iterable[str]) -> ChangingLines:
     """The lines that change attributes with these names, or what they or variables of these names hold."""
     wanted = set(names)
     others, given, own = (list(_places(part, wanted)) for part in (code.of_others, code.given, code.of_step))
-    return ChangingLines([*others, *given, *_drawing_calls(code, wanted)], own)
+    return ChangingLines([*others, *given, *_leading_calls(code, wanted)], own)
 
 
-def _drawing_calls(code: ProgramCode, wanted: set[str]) -> list[SourceLocation]:
-    """The lines that call a function which draws from a generator with such a name, and that the step may run as well.
+def _leading_calls(code: ProgramCode, wanted: set[str]) -> list[SourceLocation]:
+    """The lines that call a function which the step may run as well, and which leads to a change of an attribute with such a name.
 
     Not the step itself, which the program runs, nor a name that several functions have: which one is called is not seen.
     """
     names = Counter(one.last_name for one in (*code.of_step, *code.given, *code.of_others))
-    drawing = {
-        one.last_name: one.name
-        for one in code.of_step
-        if one.last_name != code.step and names[one.last_name] == 1 and any(map(_is_draw(wanted), _changes(one)))
-    }
+    able = [one for one in code.of_step if one.last_name != code.step and names[one.last_name] == 1]
+    # By the name of each function the one that makes the change, in the end.
+    leading = {one.last_name: one.name for one in able if any(name in wanted for name, _ in _changes(one))}
+    waiting = [one for one in able if one.last_name not in leading]
+    while further := {one.last_name: leading[name] for one in waiting for name, _ in _calls(one) if name in leading}:
+        leading |= further
+        waiting = [one for one in waiting if one.last_name not in leading]
     found: dict[SourceLocation, None] = {}
     for function in (*code.of_others, *code.given):
-        for node in function.own:
-            called = node.func if isinstance(node, ast.Call) else None
-            last = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
-            if last in drawing:
-                text = f"{' '.join(ast.unparse(node).split())}, by way of {drawing[last]}()"
+        for name, node in _calls(function):
+            if name in leading:
+                text = f"{' '.join(ast.unparse(node).split())}, by way of {leading[name]}()"
                 found[SourceLocation(function.path, int(getattr(node, "lineno", 0)), function.name, text)] = None
     return list(found)
 
 
-def _is_draw(wanted: set[str]) -> Callable[[tuple[str, ast.AST]], bool]:
-    def is_draw(change: tuple[str, ast.AST]) -> bool:
-        name, node = change
-        called = node.func if isinstance(node, ast.Call) else None
-        return name in wanted and isinstance(called, ast.Attribute) and called.attr in DRAW
-
-    return is_draw
+def _calls(function: Function) -> Iterator[tuple[str, ast.Call]]:
+    """The last names of what a function calls."""
+    for node in function.own:
+        if isinstance(node, ast.Call):
+            yield node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", ""), node
 
 
 def written_by_others(code: ProgramCode) -> Written:
