@@ -238,3 +238,14 @@ def test_a_large_state_is_not_searched_to_its_end(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(state_sets, "OBJECTS_MAX", 10)
     with pytest.raises(TooManyError):
         ordered_by_seed([[] for _ in range(20)], "x")
+
+
+def test_the_program_that_starts_a_command_makes_no_set(tmp_path: Path) -> None:
+    """It is the module __main__ of each replay by the command, and imports this library alone."""
+    script = tmp_path / "replay"
+    script.write_text("import sys\nfrom simulation_flight_recorder import replay\nsys.exit(replay())\n")
+    assert list(set_making._lines_of(str(script), "__main__", is_package=False)) == []
+    script.write_text("import sys\nfrom simulation_of_others import replay\nsys.exit(replay())\n")
+    assert [one.imported for one in set_making._lines_of(str(script), "__main__", is_package=False)] == [
+        "simulation_of_others"
+    ]

@@ -38,7 +38,7 @@ def later_line(finding: Finding) -> str | None:
             paths.append(one.path)
     if not paths:
         return None
-    return f"of these kinds differ at the keyframe of tick {finding.compared_tick:,}: {_named(paths)}"
+    return f"at the keyframe of tick {finding.compared_tick:,}, values of these kinds differ: {_named(paths)}"
 
 
 def _named(paths: Iterable[str]) -> str:

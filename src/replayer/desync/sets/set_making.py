@@ -249,7 +249,7 @@ def _imports(tree: ast.Module, module: str, *, is_package: bool) -> Iterator[tup
         for name in names:
             top = name.partition(".")[0]
             is_looked_through = name in sys.modules and (is_users(name) or is_users(top))
-            if top not in _WITHOUT_SETS and not is_looked_through:
+            if top not in _WITHOUT_SETS and not top.startswith(_OURS) and not is_looked_through:
                 yield node.lineno, name or "another module"  # type: ignore[attr-defined]
 
 

@@ -109,7 +109,7 @@ def test_paths_of_the_kinds_that_differ_at_the_tick_are_named(name: str, tmp_pat
     changed, kind, paths = CASES[name]
     first, second, *_ = told(tmp_path, *changed)
     assert first == f"fields that differ at tick 5: {kind}"
-    assert second == f"of these kinds differ at the keyframe of tick 10: {paths}"
+    assert second == f"at the keyframe of tick 10, values of these kinds differ: {paths}"
 
 
 def test_where_nothing_of_these_kinds_differs_any_more_nothing_is_named(tmp_path: Path) -> None:
@@ -122,13 +122,13 @@ def test_where_nothing_of_these_kinds_differs_any_more_nothing_is_named(tmp_path
 
 def test_at_a_keyframe_the_values_of_the_tick_itself_are_told(tmp_path: Path) -> None:
     lines = told(tmp_path, "self.weather = 'rain'", interval=5)
-    assert not any(line.startswith("of these kinds") for line in lines)
+    assert not any(", values of these kinds differ" in line for line in lines)
 
 
 def test_many_paths_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(later_paths, "_SHOWN", 1)
     lines = told(tmp_path, "self.weather = 'rain'", "self.ships[0].since = dt.date(2025, 1, 1)")
-    assert lines[1] == "of these kinds differ at the keyframe of tick 10: weather and 4 more"
+    assert lines[1] == "at the keyframe of tick 10, values of these kinds differ: weather and 4 more"
 
 
 def test_the_fields_of_a_value_are_those_whose_hash_it_changes(tmp_path: Path) -> None:
