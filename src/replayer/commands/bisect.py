@@ -183,6 +183,8 @@ def _result_text(tried: TriedCommit) -> str:
         return "verifies"
     if tried.verdict == "skipped":
         return f"skipped: {tried.why}"
+    if tried.first_bad is not None and tried.is_form:
+        return f"another hash at tick {tried.first_bad:,}, and no other value was found at the next keyframe"
     if tried.first_bad is not None:
         return f"desync at tick {tried.first_bad:,}"
     return "keyframes restore other values"

@@ -17,8 +17,9 @@ from recorder.errors import RecordingError
 from recorder.factory_spec import Factory, load_factory
 from recorder.processes.interpreter import answer_alone_on_stdout, begin_as_python
 from recorder.processes.pool import WorkerDiedError
+from replayer.desync.finding import Finding
 from replayer.playback.work_tree import import_from_work_tree, is_used
-from replayer.report.report_text import where_lines
+from replayer.report.report_text import differs_in_form_alone, where_lines
 from replayer.timeline.verify import verify_tape
 from sim.kernel.registry import ConfigError, UnknownWorldError
 
@@ -57,9 +58,17 @@ def _verified(tape: Path, factory: Factory | None, jobs: int) -> dict[str, Any]:
         "same": report.first_bad is None and not report.wrong_keyframes,
         "status": report.status,
         "first_bad": report.first_bad,
+        "is_form": finding is not None and _has_no_other_value(finding),
         "fields": fields,
         "lines": [*lines, *map(str, report.wrong_keyframes)],
     }
+
+
+def _has_no_other_value(finding: Finding) -> bool:
+    """Return True if the values at the next keyframe were compared, and none was found to differ."""
+    if finding.compared_replayed is None or finding.first_value is not None:
+        return False
+    return not finding.differences or differs_in_form_alone(finding)
 
 
 def _path_hint(sim: str, tree: Path, why: str) -> str:

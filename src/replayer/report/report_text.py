@@ -93,7 +93,7 @@ def print_report(
 
     sim: the value of --sim, for the next command. has_first_inputs: True if the tape has the inputs from tick 1 on.
     """
-    is_form = bool(report.findings) and all(map(_differs_in_form_alone, report.findings))  # It compares whole states.
+    is_form = bool(report.findings) and all(map(differs_in_form_alone, report.findings))  # It compares whole states.
     _print_result(path, report, is_form=is_form)
     for note in report.notes:
         print_visible(f"  note: {plain_text(note)}")
@@ -145,7 +145,7 @@ def _first_bad_text(tick: int, findings: Sequence[Finding], *, is_form: bool) ->
     return f"DESYNC at tick {tick:,}; all ticks before it match the recording"
 
 
-def _differs_in_form_alone(finding: Finding) -> bool:
+def differs_in_form_alone(finding: Finding) -> bool:
     """Return True if no value differs at the next keyframe, but how the objects are saved there."""
     differing = [difference.field for difference in finding.differences]
     values, rest = object_difference_lines(finding.compared_states, differing)

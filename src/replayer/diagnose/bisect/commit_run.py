@@ -69,6 +69,7 @@ class CommitRunner:
             facts["first_bad"],
             tuple(facts["fields"]),
             tuple(facts["lines"]),
+            facts["is_form"],
         )
 
     def of_tree(self, commit: Commit, tree: Path) -> WorkTree:

@@ -29,6 +29,7 @@ class TriedCommit:
         first_bad: the first tick whose state differs; None for a commit that restores other values, and for a good one.
         fields: the fields that are known to differ at that tick.
         lines: where it differs and which values do, for people.
+        is_form: True if no value was found to differ at the next keyframe, of which that is known.
     """
 
     commit: Commit
@@ -38,6 +39,7 @@ class TriedCommit:
     first_bad: int | None = None
     fields: tuple[str, ...] = ()
     lines: tuple[str, ...] = ()
+    is_form: bool = False
 
 
 @attrs.frozen

@@ -34,6 +34,7 @@ from replayer.diagnose.explain.outside.noted_reads import with_noted
 from replayer.diagnose.explain.outside.recorded_search import find_recorded
 from replayer.diagnose.explain.outside.tested_settings import settings_tested
 from replayer.diagnose.explain.statements.with_lines_run import with_lines_run
+from replayer.diagnose.explain.trace_step import without_guesses
 from replayer.diagnose.explain.values.process_settings import differing_settings, process_settings
 from replayer.diagnose.explain.variant_choice import (
     SEEDS,
@@ -215,7 +216,7 @@ class _Case:
         notes = [*self.notes, *(f"some ticks before this one could not be verified: {problem}" for problem in problems)]
         notes += [one.step.note for one in shown if one.step is not None and one.step.note is not None]
         notes += [f"{one.variant.label}: {one.why_not}" for one in outcomes if one.why_not is not None]
-        notes = list(dict.fromkeys(notes))
+        notes = without_guesses(notes)
         if pair is not None:
             return self._explained(tick, outcomes, pair, notes, before)
         if finding is None and all(one.step is None for one in outcomes):

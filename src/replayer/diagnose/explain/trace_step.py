@@ -7,7 +7,7 @@ two. If it does, a note reports it.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -53,6 +53,12 @@ REPEATS = (
     4  # Of a step whose trace gave another state; a step that draws one of three values gives one state once in 81.
 )
 PERTURBED = "tracing changes the result of the step: the traced step gave a different state from the untraced one"
+
+
+def without_guesses(notes: Iterable[str]) -> list[str]:
+    """Notes of the runs of a step, each once. Of one that differs from run to run, none says that watching it made a difference."""
+    found = dict.fromkeys(notes)
+    return [one for one in found if NOT_REPEATABLE not in found or one not in (LINES_ONLY, PERTURBED)]
 
 
 @attrs.frozen(eq=False)

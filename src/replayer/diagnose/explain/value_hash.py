@@ -211,9 +211,23 @@ class Digester:
             case _ if type(value) in ITERATOR_TYPES:
                 self._feed(hasher, self._kept_alive(_held(parts_of(value))), level, seen, left)
             case _:
-                for name, part in (generator_state(value) or attributes_of(value)).items():
+                for name, part in (generator_state(value) or _numbers_of(value) or attributes_of(value)).items():
                     hasher.update(name.encode())
                     self._feed(hasher, part, level, seen, left)
+
+
+def _numbers_of(value: Any) -> dict[str, Any]:
+    """The numbers of an array of another library, such as a tensor of PyTorch, as they lie in memory; empty for any other value.
+
+    Empty also where these numbers cannot be read, such as on a graphics card: it counts by its type then.
+    """
+    kind = type(value)
+    if not callable(getattr(kind, "__dlpack__", None)):
+        return {}
+    try:
+        return {"numbers": np.from_dlpack(value.detach() if callable(getattr(kind, "detach", None)) else value)}
+    except Exception:  # noqa: BLE001 - the code of another library may raise anything
+        return {}
 
 
 def rule_of(value: Any) -> str:

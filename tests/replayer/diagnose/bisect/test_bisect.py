@@ -17,6 +17,7 @@ import pytest
 from git_histories import BROKEN, FLOCK, RAISING, WRONG, History
 from waiting import wait_until
 
+import recorder
 import replayer.commands.main
 from recorder import Recorder
 from replayer.commands.bisect_process import _path_hint
@@ -84,6 +85,38 @@ def test_the_first_bad_commit_is_named_with_its_tick_and_values(
     assert len(progress) <= 7
     assert history.untouched() == before
     assert list(temporary.iterdir()) == []
+
+
+BIRDS = """
+class Birds:
+    def __init__(self):
+        self.ages = [0, 0, 0]
+
+    def step(self, inputs):
+        self.ages[:] = [age + 1 for age in self.ages]
+"""
+
+
+def test_a_commit_under_which_no_other_value_was_found_is_told_as_such(
+    capsys: pytest.CaptureFixture[str], history: History
+) -> None:
+    """A list that replaces an equal one has another number in the saved form, which the hash of a state counts."""
+    first = history.commit("Birds", birds_py=BIRDS)
+    names: dict[str, Any] = {"__name__": "birds"}
+    exec(BIRDS, names)
+    birds = recorder.record(
+        names["Birds"](), "../run.tape", step="step", trial_ms=0, quiet=True, keyframe_interval_ticks=4
+    )
+    for _ in range(9):
+        birds.step(None)
+    birds.close()
+    again = history.commit("A new list", birds_py=BIRDS.replace("[:]", ""))
+    assert run(replayer.commands.main.main, f"bisect ../run.tape --good {first} --sim birds:Birds") == 1
+    printed = capsys.readouterr()
+    found = "another hash at tick 1, and no other value was found at the next keyframe"
+    assert printed.out.splitlines()[0] == f"the first bad commit is {again}"
+    assert f"../run.tape under {again[:10]}: {found}" in printed.out.splitlines()
+    assert printed.err.splitlines()[1] == f"{again[:10]} 2026-01-01 A new list: {found}"
 
 
 @pytest.mark.seldom(0.4)

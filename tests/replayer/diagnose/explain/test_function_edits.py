@@ -294,6 +294,40 @@ def test_of_lines_in_another_order_the_last_writers_are_told(
     ]
 
 
+HALL = """
+import numpy as np
+
+class Hall:
+    def __init__(self):
+        self.scent = np.array([4.0, 1.0])
+
+    def mix(self):
+        self.scent += np.roll(self.scent, 1)
+
+    def air(self):
+        self.scent[0] *= 0.5
+
+    def step(self, inputs):
+        self.{}()
+        self.{}()
+"""
+
+
+def test_elements_that_a_line_writes_count_for_the_last_writer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A line that assigns the attribute itself may have run before it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    old, new = HALL.format("mix", "air"), HALL.format("air", "mix")
+    printed = explained(capsys, "reordered_hall", old, new, kind="Hall")
+    path = printed.partition("  path into the state:\n")[2].splitlines()
+    assert [" ".join(line.split())[:46] for line in path[1:3]] == [
+        "old/reordered_hall.py:12 scent in A self.scent[0] *= 0.5"[:46],
+        "reordered_hall.py:9 scent in B self.scent += np.roll"[:46],
+    ]
+
+
 @pytest.mark.parametrize(
     ("old", "new", "lines", "two"),
     [

@@ -17,6 +17,7 @@ import replayer.commands.main
 from recorder.processes.fork_call import in_a_copy
 from recorder.processes.seeds.process_generators import all_states, is_same_state, seed_all
 from replayer.diagnose.explain.foreign.unseen_draws import PLACES_MAX, drawn_from, find_draws
+from replayer.diagnose.explain.value_hash import Digester
 
 from oracle.command_lines import run
 
@@ -54,6 +55,10 @@ class Fleet:
 
     def torch(self):
         self.wind += float(DROP(ONES).sum())  # TORCH_DRAW
+
+    def tensor(self):
+        kept = DROP(ONES.clone())  # TENSOR_DRAW
+        self.wind += float(kept.sum())
 
     def numpys(self):
         bits = np.random.mtrand._rand
@@ -169,3 +174,36 @@ def test_explain_names_the_generator_that_decides(
     assert (
         found["differs_by"] == f"a random generator of the process, by {NAMES[how]} (read at fleet_of_draws.py:{line})"
     )
+
+
+def test_the_numbers_of_a_tensor_are_compared() -> None:
+    """Also of one that takes part in a gradient. It has no attributes, which would show them."""
+    torch = pytest.importorskip("torch")
+    digest = Digester().digest
+    for made in (torch.ones, torch.zeros):
+        assert digest(made(3)) == digest(made(3).clone()) == digest(made(6)[::2])
+        assert digest(made(3)) != digest(made(4))
+    assert digest(torch.ones(3)) != digest(torch.zeros(3))
+    assert digest(torch.ones(3, requires_grad=True)) != digest(torch.zeros(3, requires_grad=True))
+    assert digest([torch.ones(3), torch.zeros(3)]) != digest([torch.zeros(3), torch.ones(3)])
+
+
+@pytest.mark.seldom(0.3)
+def test_the_line_that_gives_a_tensor_other_numbers_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And not the next one, which makes a number of the state from it."""
+    pytest.importorskip("torch")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "fleet_of_draws", raising=False)
+    Path("fleet_of_draws.py").write_text(MODULE)
+    fleet = recorder.record(importlib.import_module("fleet_of_draws").Fleet(), "run.tape", step="step", trial_ms=0)
+    for inputs in ("calm", "tensor", "calm"):
+        fleet.step(inputs)
+    fleet.close()
+    monkeypatch.delitem(sys.modules, "fleet_of_draws")
+
+    assert run(replayer.commands.main.main, "explain run.tape --json --sim fleet_of_draws:Fleet") == 1
+    found = json.loads(capsys.readouterr().out)
+    assert found["cause"]["line"] == line_of("TENSOR_DRAW")

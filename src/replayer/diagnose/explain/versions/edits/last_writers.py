@@ -46,14 +46,22 @@ def _written(trace: StepTrace) -> Written:
 
 
 def _assigns(text: str, attribute: str) -> bool:
+    """Return True for a statement that assigns to an attribute or to elements of it, and for a call alone that has it."""
     try:
         tree = ast.parse(text)
     except SyntaxError:  # The head of a block.
         return False
-    return any(
-        isinstance(node, ast.Attribute) and node.attr == attribute and isinstance(node.ctx, ast.Store)
-        for node in ast.walk(tree)
-    )
+    parts = list[ast.AST]()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Assign(targets=targets) | ast.Delete(targets=targets):
+                parts += targets
+            case ast.AugAssign(target=target) | ast.AnnAssign(target=target):
+                parts.append(target)
+            case ast.Expr(value=ast.Call() as call):
+                parts.append(call)
+    named = (node for part in parts for node in ast.walk(part))
+    return any(isinstance(node, ast.Attribute) and node.attr == attribute for node in named)
 
 
 def _place(record: Record) -> SourceLocation:
