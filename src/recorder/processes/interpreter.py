@@ -23,6 +23,7 @@ from recorder.processes.lifetimes.parent_death import end_with_parent
 _LOOK_S = 0.5  # So often it is asked whether a process has ended whose pipes are still open.
 
 PythonProcess = subprocess.Popen[bytes]
+_taken = list[str]()  # The words after the name of this program, once they were taken from sys.argv.
 
 
 @attrs.frozen
@@ -155,6 +156,21 @@ def end_all(processes: Iterable[PythonProcess], patience_s: float = 0.0) -> None
 def begin_as_python() -> None:
     """Let this process end with the one that started it; the first call in a process of start_python."""
     end_with_parent(os.getppid())
+
+
+def take_arguments() -> list[str]:
+    """The words after the name of this program of ours. sys.argv has none of them from now on.
+
+    A simulation that looks for an option of its own there, as it is imported or in a step, would find those of this program.
+    """
+    _taken[:] = sys.argv[1:]
+    del sys.argv[1:]
+    return list(_taken)
+
+
+def command_words() -> list[str]:
+    """The words after the name of this program, also after they were taken."""
+    return list(_taken) or sys.argv[1:]
 
 
 def answer_alone_on_stdout() -> BinaryIO:

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 
 from recorder.errors import RecordingError
 from recorder.factory_spec import load_factory
-from recorder.processes.interpreter import answer_alone_on_stdout, begin_as_python
+from recorder.processes.interpreter import answer_alone_on_stdout, begin_as_python, take_arguments
 from recorder.processes.pool import WorkerDiedError
 from replayer.commands.explain import explanation_lines
 from replayer.commands.explain_facts import explanation_facts
@@ -87,4 +87,4 @@ def _of_commits(said: Any, good: WorkTree, bad: WorkTree) -> Any:
 
 
 if __name__ == "__main__":
-    sys.exit(main(json.loads(sys.argv[1])))
+    sys.exit(main(json.loads(take_arguments()[0])))

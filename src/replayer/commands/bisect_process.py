@@ -15,7 +15,7 @@ from typing import Any
 
 from recorder.errors import RecordingError
 from recorder.factory_spec import Factory, load_factory
-from recorder.processes.interpreter import answer_alone_on_stdout, begin_as_python
+from recorder.processes.interpreter import answer_alone_on_stdout, begin_as_python, take_arguments
 from recorder.processes.pool import WorkerDiedError
 from replayer.desync.finding import Finding
 from replayer.playback.work_tree import import_from_work_tree, is_used
@@ -81,4 +81,4 @@ def _path_hint(sim: str, tree: Path, why: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main(take_arguments()))

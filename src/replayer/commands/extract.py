@@ -20,6 +20,7 @@ from recorder.errors import RecordingError
 from recorder.exit_codes import UsageError
 from recorder.location.tape_location import Location
 from recorder.location.tape_url import shown_url
+from recorder.processes.interpreter import command_words
 from recorder.processes.pool import processor_count
 from recorder.storage.os_errors import reading
 from recorder.text import bytes_text, counted, shown_path
@@ -247,7 +248,7 @@ def extract_tapes(
                 fps=fps,
                 looking=show_tapes,
                 progress=lambda done, total: show(100 * done / max(total, 1)),
-                command=_repeatable(sys.argv),
+                command=_repeatable(command_words()),
                 **engine_arguments(engine, jobs, processor_count(), append=append),
             )
     except ExtractionError as error:
@@ -262,7 +263,7 @@ def _repeatable(words: Sequence[str]) -> list[str]:
     Its URLs are those of messages: a data set is given to others, who must not get a signature or a password.
     """
     kept, skip = [], False
-    for word in words[1:]:
+    for word in words:
         if skip:
             skip = False
         elif word in ("--jobs", "-j", "--engine"):

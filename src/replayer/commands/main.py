@@ -130,7 +130,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """The console script ``replay``."""
     from recorder.console.app import run_app  # noqa: PLC0415 - see load
     from recorder.console.memory_option import split_memory  # noqa: PLC0415
+    from recorder.processes.interpreter import take_arguments  # noqa: PLC0415
 
-    words, memory = split_memory(sys.argv[1:] if arguments is None else arguments)
+    words, memory = split_memory(take_arguments() if arguments is None else arguments)
     on_error = _error_as_json if "--json" in words else None
     sys.exit(run_app(load(words), words, on_error, unnamed="standard output", memory=memory))

@@ -54,10 +54,12 @@ from recorder.ambient.outside.process_facts import (
 from recorder.ambient.outside.process_facts import FOLDER as WORKING_DIRECTORY
 from recorder.ambient.outside.read_functions import seed_fact
 from recorder.text import counted
+from replayer.desync.causes import program_arguments
+from replayer.desync.causes.program_arguments import SAME_ARGUMENTS, other_arguments
 from replayer.tape.noted_outside import NotedAtTick
 
 DIFFERS, EQUAL, NOT_NOTED, NOT_COMPARED = "differs", "equal", "not noted", "not compared"
-BEGAN = "when the recording began"
+BEGAN = program_arguments.BEGAN
 NAMED_MAX = 8  # Reads in a sentence.
 LATER = "changed later"  # A file that the recording did not note, changed after it began.
 ENTRIES_SHOWN = 4  # Of a folder, that came or went.
@@ -169,6 +171,8 @@ def compare_reads(
             if read.kind == FOLDER and result == DIFFERS:
                 shown = shown_entries(*other_entries(note.entries(read.name, read.path), read.name))
                 found += f": {shown}" if shown else ""
+            if read.kind == ARGUMENTS and result == DIFFERS:
+                found = other_arguments(note, read.fact)
             if at is not None and setting in at.seen:
                 found = found.replace(BEGAN, f"at tick {at.seen[setting]:,} of the recording")
         name = f"module {read.name}" if read.kind == IMPORT else read.name
@@ -341,7 +345,7 @@ def _compared(kind: str, name: str, noted: tuple[str | None] | None, present: st
     if recorded == present and kind == ATTRIBUTES and present != ABSENT:
         return NOT_COMPARED, "kind and size as when the recording began; its times and rights are not compared"
     if recorded == present and kind == ARGUMENTS:
-        return NOT_COMPARED, "as when the recording began; the name of the program, sys.argv[0], is not compared"
+        return NOT_COMPARED, SAME_ARGUMENTS
     if recorded == present:
         return EQUAL, f"{_extent(kind, present)}as when the recording began"
     return DIFFERS, _difference(kind, name, recorded, present)

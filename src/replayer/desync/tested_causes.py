@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 import attrs
 
 from recorder.ambient.outside.outside_note import ChangedSetting
-from recorder.ambient.outside.outside_read import ARGUMENTS, ATTRIBUTES, IDENTITY, OutsideRead
+from recorder.ambient.outside.outside_read import ARGUMENTS, ARGUMENTS_NAME, ATTRIBUTES, IDENTITY, OutsideRead
 from recorder.ambient.outside.process_facts import FOLDER, WATCHED
 from recorder.environment import describe_environment
+from replayer.desync.causes.program_arguments import SAME_ARGUMENTS, arguments_difference
+from replayer.desync.causes.program_arguments import SHOWN as ARGUMENTS_SHOWN
 from replayer.desync.causes.seen_between import between_steps, not_compared
 from replayer.desync.causes.text_hashes import hashes_of_texts
 from replayer.desync.code_comparison import is_other_code
@@ -228,7 +230,9 @@ def _environment(tape: Tape, tick: int, reads: list[OutsideRead] | None) -> list
         different = [*settings.read, *different]
         untested += [text for text in settings.different if text not in settings.read]
         equal += settings.equal
-    unread = settings.unread if settings is not None else []
+    unread = list(settings.unread) if settings is not None else []
+    arguments = None if any(read.kind == ARGUMENTS for read in compared) else arguments_difference(at.note)
+    unread += [f"{ARGUMENTS_SHOWN}: {arguments}"] if arguments else []
     parts = [f"different, and not tested whether it matters: {'; '.join(untested)}"] if untested else []
     if unread:
         why = "not known whether the step reads it" if reads is None else "not seen to be read in this step"
@@ -244,13 +248,13 @@ def _environment(tape: Tape, tick: int, reads: list[OutsideRead] | None) -> list
     is_of_tick = [at.is_known and setting_read(read.kind, read.name) is not None for read in compared]
     is_decided = reads is not None and not (parts or different) and is_known and all(is_of_tick)
     is_decided = is_decided and all(read.result == EQUAL for read in compared)
-    parts += _equal_parts(equal, compared, at)
+    parts += _equal_parts(equal, compared, at, [ARGUMENTS_SHOWN] if arguments == "" else [])
     reads_left = [read for read in compared if read.result in (NOT_COMPARED, NOT_NOTED, LATER)]
     left_out = few_texts([_left_out_text(read) for read in most_telling(reads_left)])
     left_out += [_unknown_text(name, *ticks) for name, ticks in at.unknown.items()]
     left_out.append("files, clocks, other variables" if reads is None else "what other steps read")
-    if not any(read.kind == ARGUMENTS for read in compared):
-        left_out.insert(-1, "the arguments of the program (sys.argv)")
+    if arguments is None and not any(read.kind == ARGUMENTS for read in compared):
+        left_out.insert(-1, ARGUMENTS_SHOWN)
     parts.append(f"not compared: {', '.join(left_out)}")
     rest = "; ".join(map(plain_text, parts))
     if found and not (untested or unread or at.changes):
@@ -258,8 +262,10 @@ def _environment(tape: Tape, tick: int, reads: list[OutsideRead] | None) -> list
     return [*found, TestedCause(cause, rest, suspicious=False if is_decided else None)]
 
 
-def _equal_parts(equal: list[str], compared: Iterable[ReadComparison], at: NotedAtTick) -> list[str]:
-    """What is equal, and when it was so: code may have changed it while the run was recorded."""
+def _equal_parts(
+    equal: list[str], compared: Sequence[ReadComparison], at: NotedAtTick, further: Iterable[str]
+) -> list[str]:
+    """What is equal, and when it was so: code may have changed it while the run was recorded. further: without a read."""
     alike = [read for read in compared if read.result == EQUAL]
     settings = {f"{read.name} (read at {read.place})": setting_read(read.kind, read.name) for read in alike}
     looked = (
@@ -276,7 +282,8 @@ def _equal_parts(equal: list[str], compared: Iterable[ReadComparison], at: Noted
         if setting is not None:
             whens.setdefault(when, []).append(name)
     parts = [f"{', '.join(names)} ({when})" for when, names in whens.items()]
-    rest = [name for name, setting in settings.items() if setting is None]
+    arguments = (f"{ARGUMENTS_SHOWN}, read at {read.place}" for read in compared if read.found == SAME_ARGUMENTS)
+    rest = [*further, *arguments, *(name for name, setting in settings.items() if setting is None)]
     equal_parts = [f"compared and equal: {', '.join(parts)}"] if parts else []
     return [*equal_parts, *([f"as {BEGAN}: {', '.join(few_texts(rest))}"] if rest else [])]
 
@@ -301,5 +308,7 @@ def _unknown_text(name: str, after: int, tick: int) -> str:
 
 def _left_out_text(read: ReadComparison) -> str:
     """A read that was not compared; of a file that was changed later, and of a file's attributes, what is known, too."""
+    if read.found == SAME_ARGUMENTS:
+        return f"the name of the program, {ARGUMENTS_NAME}[0] (read at {read.place})"
     found = f": {read.found}" if read.kind in (ARGUMENTS, ATTRIBUTES) or read.result == LATER else ""
     return f"{read.name} (read at {read.place}{found})"

@@ -33,7 +33,8 @@ def outside_cause_line(explanation: Explanation) -> str | None:
         return f"cause: {other_values_text(values)}"
     if (replaced := explanation.replaced) is not None:
         gives = f"the step gives the recorded state (in {replaced.runs} of {replaced.runs} processes)"
-        return f"cause: {replaced.what}: where {replaced.how}, {gives}, and as it is now another one"
+        now = "they are" if replaced.how.startswith("they ") else "it is"
+        return f"cause: {replaced.what}: where {replaced.how}, {gives}, and as {now} now another one"
     if (count := explanation.memory_runs) > 0:
         filled = f"{memory_text(explanation.variants)} (in {count} of {count} processes each)"
         return f"cause: memory that the step reads before anything was written there: {filled}"

@@ -18,7 +18,18 @@ from recorder.ambient.outside.code_parts.machine_code import LOADED_MAX, LoadedC
 from recorder.ambient.outside.code_parts.named_outside import NAMED_MAX, NamedFact, named_facts, named_path
 from recorder.ambient.outside.loaded_code import KEY as CODE
 from recorder.ambient.outside.loaded_modules import MODULES_MAX, loaded_modules
-from recorder.ambient.outside.outside_read import FILE, FOLDER, IMPORT, KINDS, NAME_CHARS_MAX, VARIABLE, OutsideRead
+from recorder.ambient.outside.outside_read import (
+    ARGUMENTS,
+    ARGUMENTS_NAME,
+    FILE,
+    FOLDER,
+    IMPORT,
+    KINDS,
+    NAME_CHARS_MAX,
+    VARIABLE,
+    OutsideRead,
+    arguments_fact,
+)
 from recorder.ambient.outside.process_facts import OF_THREAD, process_facts
 from sim.kernel.simulation import Simulation
 
@@ -173,9 +184,20 @@ class OutsideNote:
             return names if str(len(names)) == fact.partition(" ")[0] else None
         return None
 
+    def arguments(self) -> tuple[str, ...] | None:
+        """The digest of each argument of the program when the recording began; None if they were not noted, or too many."""
+        each = {name: fact for kind, name, fact in self.named if kind == ARGUMENTS}
+        whole = each.pop(ARGUMENTS_NAME, None)
+        if not each:
+            return () if whole == arguments_fact(()) else None
+        numbers = [str(number + 1) for number in range(len(each))]
+        return tuple(each[number] for number in numbers) if each.keys() == set(numbers) else None
+
     def _named(self, kind: str, name: str, reader: str) -> Iterator[tuple[str, str]]:
         for own_kind, own, fact in self.named:
-            if own_kind == kind and (own == name if kind in (VARIABLE, IMPORT) else named_path(name, reader, own)):
+            if own_kind == kind and (
+                own == name if kind in (VARIABLE, IMPORT, ARGUMENTS) else named_path(name, reader, own)
+            ):
                 yield own, fact
 
 
@@ -245,7 +267,7 @@ def decode_note(*plain: Any) -> OutsideNote:
 
 def _decode_named(plain: Any) -> NamedFact | None:
     match plain:
-        case [str(kind), str(name), str(fact)] if kind in (FILE, FOLDER, VARIABLE, IMPORT):
+        case [str(kind), str(name), str(fact)] if kind in (FILE, FOLDER, VARIABLE, IMPORT, ARGUMENTS):
             return kind, name, fact[:NAME_CHARS_MAX]
     return None
 

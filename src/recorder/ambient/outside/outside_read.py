@@ -20,6 +20,7 @@ ZONE, LOCALE, THREADS, TEXT_HASH = "time zone", "locale", "threads", "hash of te
 CLOCK, ENTROPY, GENERATOR, IDENTITY, CONTACT = "clock", "entropy", "generator", "identity", "contact"
 NUMBER = "number of a thread"
 ARGUMENTS = "arguments"  # Of the program, without its own name.
+ARGUMENTS_NAME = "sys.argv"
 KINDS = frozenset(
     (
         FILE,
@@ -189,6 +190,11 @@ def variable_fact(value: str | None) -> str:
 def arguments_fact(arguments: Iterable[str]) -> str:
     """A digest of the arguments of a program after its name: one of them may be a secret."""
     return _digest(_joined([one.replace("\0", "") for one in arguments]))
+
+
+def argument_digest(argument: str) -> str:
+    """A digest of one argument of a program."""
+    return _digest(os.fsencode(argument.replace("\0", "")))
 
 
 def _joined(names: list[str]) -> bytes:

@@ -92,7 +92,8 @@ def _reading(name: str) -> Any:
     method = getattr(list, name)
 
     def reading(arguments: _Arguments, *values: Any) -> Any:
-        arguments.read()
+        if not (arguments.but_name and values == (0,)):
+            arguments.read()
         return method(arguments, *values)
 
     return reading
@@ -102,6 +103,7 @@ class _Arguments(list[str]):
     """The arguments of the program, which say when they are read."""
 
     read: Callable[[], None]
+    but_name = False
 
     __getitem__, __iter__, __len__ = _reading("__getitem__"), _reading("__iter__"), _reading("__len__")
     __contains__, __eq__, __add__ = _reading("__contains__"), _reading("__eq__"), _reading("__add__")
@@ -110,12 +112,15 @@ class _Arguments(list[str]):
     __hash__ = None
 
 
-def watch_arguments(note: Callable[[str], None]) -> Callable[[], None]:
-    """Put arguments that call note with their digest when they are read into sys.argv. Return what ends that."""
+def watch_arguments(note: Callable[[str], None], *, but_name: bool = False) -> Callable[[], None]:
+    """Put arguments that call note with their digest when they are read into sys.argv. Return what ends that.
+
+    but_name: not if the name of the program alone is read, as each parser of arguments does that is made.
+    """
     original = sys.argv
     fact = arguments_fact(map(str, original[1:]))
     substitute = _Arguments(original)
-    substitute.read = lambda: note(fact)
+    substitute.read, substitute.but_name = lambda: note(fact), but_name
     sys.argv = substitute
 
     def restore() -> None:

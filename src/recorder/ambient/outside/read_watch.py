@@ -23,6 +23,7 @@ import recorder.processes.isolation.refused_calls
 import recorder.processes.seeds.unseeded
 from recorder.ambient.outside.outside_read import (
     ARGUMENTS,
+    ARGUMENTS_NAME,
     ATTRIBUTES,
     CHANGED,
     CLOCK,
@@ -147,7 +148,7 @@ class ReadWatch:
             self._busy.is_busy = False
 
     def _note_arguments(self, fact: str) -> None:
-        self.note(ARGUMENTS, "sys.argv", lambda: fact)
+        self.note(ARGUMENTS, ARGUMENTS_NAME, lambda: fact)
 
     def _note_entropy(self, name: str) -> _Key | None:
         return self.note(ENTROPY, name, lambda: None)

@@ -23,7 +23,7 @@ from recorder.exception_text import comparable_error
 from recorder.factory_spec import load_factory
 from recorder.location.tape_location import Location
 from recorder.processes.fork_hazard import NewThreads
-from recorder.processes.interpreter import answer_alone_on_stdout, begin_as_python
+from recorder.processes.interpreter import answer_alone_on_stdout, begin_as_python, take_arguments
 from replayer.desync.object_diff import named_fields
 from replayer.diagnose.certify.arithmetic import describe_arithmetic
 from replayer.diagnose.certify.matrix import FROM_STDIN
@@ -116,4 +116,4 @@ def _outcome(path: Location, factory: Factory | None, threads: NewThreads) -> st
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main(take_arguments()))

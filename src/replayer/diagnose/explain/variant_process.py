@@ -34,7 +34,7 @@ from replayer.diagnose.explain.data_files.exchanged_files import exchange_files
 from replayer.diagnose.explain.given.give import give_from_the_other
 from replayer.diagnose.explain.given.resumed import give_by_resuming
 from replayer.diagnose.explain.outside.first_seeds import first_seeds
-from replayer.diagnose.explain.outside.import_reads import noting_variables
+from replayer.diagnose.explain.outside.import_reads import noting_reads
 from replayer.diagnose.explain.outside.told_counts import replace_reads
 from replayer.diagnose.explain.trace_step import OTHER_THREADS, Result, TracedStep, trace_step, trace_step_in
 from replayer.diagnose.explain.values.given_values import GivenValues
@@ -58,7 +58,7 @@ from sim.kernel.registry import ConfigError, UnknownWorldError
 from sim.kernel.simulation import Simulation
 from sim.kernel.state import Snapshot
 
-_imported: list[OutsideRead] = []  # The variables that the user's modules read on import.
+_imported: list[OutsideRead] = []  # What the user's modules read on import: variables, arguments.
 Load = Callable[[], Factory | None]  # Imports the module of the factory, unless that was done.
 
 _MODULE = "replayer.diagnose.explain.variant_process"
@@ -73,14 +73,14 @@ def main() -> None:
     job_path = sys.argv[1] if is_apart else sys.stdin.readline().rstrip("\n")
     if not job_path:
         return  # The parent process has no job.
-    del sys.argv[1:]  # A step that reads it sees the same in each of these processes.
     answers = os.dup(1)
     os.dup2(2, 1)  # The prints of the simulation go to stderr.
     job = msgpack.unpackb(Path(job_path).read_bytes(), strict_map_key=False) | {"apart": is_apart}
+    sys.argv[1:] = job.get("arguments", ())  # A step that reads it sees the same in each process of a variant.
     threads = NewThreads()
 
     def load() -> Factory | None:
-        with noting_variables() as reads:
+        with noting_reads() as reads:
             factory = load_factory(job["sim"]) if job["sim"] is not None else None
         _imported.extend(reads)
         return factory

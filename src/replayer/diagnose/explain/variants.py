@@ -58,6 +58,7 @@ class Replaced:
         runs: the number of processes in which the step gave the same state with it.
         counts: by name of a function that counts processors, what it tells the step.
         as_recorded: kinds and names of the reads of which it makes what they were when the recording began.
+        arguments: of the program, after its name, while the user's modules are imported and in the step.
     """
 
     what: str
@@ -70,6 +71,7 @@ class Replaced:
     emptied: tuple[str, ...] = ()
     counts: Mapping[str, int] = attrs.field(factory=dict, hash=False)
     as_recorded: tuple[tuple[str, str], ...] = ()
+    arguments: tuple[str, ...] = ()
 
 
 @attrs.frozen
@@ -130,7 +132,7 @@ class VariantOutcome:
         variant: the variant that was run.
         step: the traced step; None if it was not reached.
         why_not: why it was not reached.
-        imported: the environment variables that the user's modules read on import.
+        imported: the environment variables, and the arguments, that the user's modules read on import.
         given: the result of a step with functions of another version, of which nothing else is kept.
         brought: names that these functions use and that only the other version has, which were taken, too.
     """
@@ -317,12 +319,8 @@ class VariantRunner:
     # --- inside
 
     def _job(self, what: str, variant: Variant) -> dict[str, Any]:
-        job: dict[str, Any] = {
-            "what": what,
-            "tape": os.fspath(self._tape.absolute()),
-            "sim": self._sim,
-            "code": variant.code,
-        }
+        job: dict[str, Any] = {"what": what, "sim": self._sim, "code": variant.code}
+        job["tape"] = os.fspath(self._tape.absolute())
         if (tree := self._tree(variant)) is not None:
             job["tree"] = [str(tree.checkout), str(tree.tree), list(tree.folders)]
         job["settings"], job["joined"] = dict(variant.settings), [list(pair) for pair in variant.joined]
@@ -332,7 +330,7 @@ class VariantRunner:
         if (one := variant.replaced) is not None:
             folder = self.empty_folder()
             job["replaced"] = [list(one.missing), dict(one.times_ns), folder, list(one.emptied), dict(one.counts)]
-            job["stands_in"], job["number"] = list(one.stands_in), one.number
+            job |= {"stands_in": list(one.stands_in), "number": one.number, "arguments": list(one.arguments)}
         return job
 
     def _run(

@@ -15,7 +15,7 @@ import attrs
 
 from recorder.errors import RecordingError
 from recorder.factory_spec import Factory, load_factory
-from recorder.processes.interpreter import answer_alone_on_stdout, begin_as_python
+from recorder.processes.interpreter import answer_alone_on_stdout, begin_as_python, take_arguments
 from replayer.diagnose.hidden_state.report import SyncReport
 from replayer.diagnose.hidden_state.sync_test import SyncTest
 from replayer.playback.make_simulation import make_simulation
@@ -74,4 +74,4 @@ def _found(report: SyncReport) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main(take_arguments()))

@@ -15,7 +15,13 @@ from recorder.ambient.outside import outside_note
 from recorder.ambient.outside.code_parts import named_outside
 from recorder.ambient.outside.code_parts.named_outside import ENTRIES_MAX, NAMED_MAX, named_path
 from recorder.ambient.outside.outside_note import OutsideNote, decode_note
-from recorder.ambient.outside.outside_read import content_fact, folder_fact, variable_fact
+from recorder.ambient.outside.outside_read import (
+    argument_digest,
+    arguments_fact,
+    content_fact,
+    folder_fact,
+    variable_fact,
+)
 from replayer.tape.noted_outside import noted_outside
 from replayer.tape.tape import Tape
 
@@ -230,3 +236,49 @@ def test_what_a_module_names_of_which_only_a_number_is_used_is_noted(
         monkeypatch.delitem(sys.modules, name, raising=False)
     game = importlib.import_module("harvest").Harvest()
     assert ("variable", "HARVEST_PACE", variable_fact("3")) in outside_note.named_facts(game)
+
+
+def plain(code: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> OutsideNote:
+    """The note of a recording of a game with this code before its class, whose module imports argued_options."""
+    (folder / "argued_options.py").write_text(code)
+    (folder / "argued.py").write_text(
+        "import argued_options\n\n\nclass Game:\n    def step(self):\n        self.n = 1\n"
+    )
+    monkeypatch.chdir(folder)
+    monkeypatch.syspath_prepend(folder)
+    for name in ("argued", "argued_options"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    game = recorder.record(importlib.import_module("argued").Game(), "run.tape", quiet=True)
+    game.step()
+    game.close()
+    with Tape("run.tape") as tape:
+        return noted_outside(tape)
+
+
+@pytest.mark.parametrize("code", ["import sys\nHARD = '--hard' in sys.argv\n", "import argparse\n"])
+def test_arguments_of_the_program_are_noted_as_digests(
+    code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of code that reads them, also by a library; no text of them is on the tape."""
+    monkeypatch.setattr(sys, "argv", ["play.py", "--hard", "private"])
+    note = plain(code, tmp_path, monkeypatch)
+    assert note.arguments() == (argument_digest("--hard"), argument_digest("private"))
+    assert note.fact("arguments", "sys.argv") == (arguments_fact(["--hard", "private"]),)
+    assert b"private" not in Path("run.tape").read_bytes()
+
+
+def test_arguments_are_not_noted_of_code_that_reads_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["play.py", "--hard"])
+    note = plain("HARD = 'arguments'\n", tmp_path, monkeypatch)
+    assert note.arguments() is None
+    assert note.fact("arguments", "sys.argv") is None
+
+
+@pytest.mark.parametrize("arguments", [[], [str(number) for number in range(33)]])
+def test_of_no_arguments_the_number_is_known_and_of_many_it_is_not(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["play.py", *arguments])
+    note = plain("from sys import argv\n", tmp_path, monkeypatch)
+    assert note.arguments() == (None if arguments else ())
+    assert note.fact("arguments", "sys.argv") == (arguments_fact(arguments),)

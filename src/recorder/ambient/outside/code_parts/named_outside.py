@@ -1,4 +1,4 @@
-"""What the user's code names of the outside world: files and folders beside it, variables, modules that it may do without.
+"""What the user's code names of the outside world: files and folders, variables, arguments, modules that it may do without.
 
 The first steps of a run are watched, and a later one may read what they do not. A file that is read in the hundredth tick
 stands in the code as a text as well, so its digest is noted when the recording begins, without running anything. So is
@@ -16,7 +16,19 @@ from pathlib import Path
 
 from recorder.ambient.outside.code_parts.places import counts, files_of
 from recorder.ambient.outside.loaded_modules import file_of
-from recorder.ambient.outside.outside_read import FILE, FOLDER, IMPORT, UNSET, VARIABLE, fact_of, quiet_module_fact
+from recorder.ambient.outside.outside_read import (
+    ARGUMENTS,
+    ARGUMENTS_NAME,
+    FILE,
+    FOLDER,
+    IMPORT,
+    UNSET,
+    VARIABLE,
+    argument_digest,
+    arguments_fact,
+    fact_of,
+    quiet_module_fact,
+)
 from recorder.ambient.roots import content_of
 from sim.kernel.simulation import Simulation, subject_of
 
@@ -37,6 +49,13 @@ _IMPORT = re.compile(
     r"^[ \t]*(?:from[ \t]+(\.*)([\w.]*)[ \t]+import[ \t]*(?:\(([\w\s,]+)|[ \t]([\w, \t]+))|import[ \t]+([\w., \t]+))",
     re.MULTILINE,
 )
+# Code that reads the command line, itself or by a library for that.
+_ARGUMENTS = re.compile(
+    r"\bargv\b|^[ \t]*(?:import|from)[ \t]+(?:argparse|getopt|optparse|click|typer|docopt|fire|absl|cyclopts|tyro|configargparse"
+    r"|simple_parsing|plac|hydra)\b",
+    re.MULTILINE,
+)
+ARGUMENTS_MAX = 32  # Of more, none is noted for itself.
 _FILES_MAX = 100
 _CODE = (".py", ".pyc", ".so", ".tape")  # Code is compared by itself, and a tape is what is being written.
 
@@ -44,14 +63,15 @@ NamedFact = tuple[str, str, str]  # The kind, the path relative to root_of() or 
 
 
 def named_facts(simulation: Simulation) -> list[NamedFact]:
-    """The facts, variables and modules first; as many as TIME_S allows. It runs no code of the user's."""
+    """The facts, arguments, variables and modules first; as many as TIME_S allows. It runs no code of the user's."""
     end_s = time.monotonic() + TIME_S
     root, found = root_of(simulation), dict[tuple[str, str], str]()
     if root is None:
         return []
-    variables, modules = list[str](), list[str]()
+    variables, modules, arguments = list[str](), list[str](), list[NamedFact]()
     for folder, source in _sources(simulation, end_s):
         modules += [one or other for one, other in _OPTIONAL.findall(source)]
+        arguments = arguments or (arguments_facts(sys.argv[1:]) if _ARGUMENTS.search(source) else [])
         texts = list(dict.fromkeys(_TEXT.findall(source)))
         if "environ" in source or "getenv" in source:
             variables += [
@@ -66,7 +86,14 @@ def named_facts(simulation: Simulation) -> list[NamedFact]:
                 found[kind, own] = fact
     facts = [(VARIABLE, name, fact_of(VARIABLE, name) or UNSET) for name in dict.fromkeys(variables)]
     facts += _module_facts(modules, end_s)
-    return [*facts, *((kind, path, fact) for (kind, path), fact in found.items())][:NAMED_MAX]
+    return [*arguments, *facts, *((kind, path, fact) for (kind, path), fact in found.items())][:NAMED_MAX]
+
+
+def arguments_facts(arguments: Sequence[str]) -> list[NamedFact]:
+    """Digests of the arguments of a program after its name: of all of them, and then of each."""
+    own = list(map(str, arguments))
+    each = [(ARGUMENTS, str(number), argument_digest(one)) for number, one in enumerate(own, 1)]
+    return [(ARGUMENTS, ARGUMENTS_NAME, arguments_fact(own)), *(each if len(each) <= ARGUMENTS_MAX else ())]
 
 
 def _module_facts(names: Iterable[str], end_s: float) -> Iterator[NamedFact]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import attrs
 
+from recorder.ambient.outside.outside_note import OutsideNote
+from recorder.ambient.outside.outside_read import ARGUMENTS
 from recorder.ambient.outside.read_functions import starts_thread
 from replayer.desync.causes.seen_between import between_steps
-from replayer.desync.outside_comparison import compare_reads, with_later_changes
+from replayer.desync.outside_comparison import DIFFERS, ReadComparison, compare_reads, with_later_changes
 from replayer.desync.tested_causes import change_text
 from replayer.diagnose.explain.answer.explanation import Explanation
 from replayer.diagnose.explain.given.left_out import left_out_notes
@@ -30,7 +32,9 @@ def with_noted(explanation: Explanation, tape: Tape, *, is_of_commits: bool) -> 
     if cause is not None and cause.kind == "line" and OTHER_THREADS in notes:
         cause = attrs.evolve(cause, kind="unseen")  # Lines of a thread may have given the line what it reads.
     at = noted_at(tape, explanation.tick or tape.last_tick)
-    compared = [] if is_of_commits else compare_reads(at.note, reads, at)
+    compared = (
+        [] if is_of_commits else [*compare_reads(at.note, reads, at), *_arguments_on_import(at.note, explanation)]
+    )
     return attrs.evolve(
         explanation,
         between=explanation.between or (None if explanation.tick is None else between_steps(tape, explanation.tick)),
@@ -41,3 +45,13 @@ def with_noted(explanation: Explanation, tape: Tape, *, is_of_commits: bool) -> 
         cause=cause,
         tested=[*explanation.tested, *threads_tested(explanation.variants, explanation.recorded_hash)],
     )
+
+
+def _arguments_on_import(note: OutsideNote, explanation: Explanation) -> list[ReadComparison]:
+    """The arguments of the program, if they are others than noted, and the user's modules alone read them, on import."""
+    present = traced_present(explanation.variants)
+    imported = [] if present is None else [read for read in present.imported if read.kind == ARGUMENTS]
+    if not imported or any(read.kind == ARGUMENTS for read in reads_of(present)):
+        return []
+    compared = [one for one in compare_reads(note, imported[:1]) if one.kind == ARGUMENTS and one.result == DIFFERS]
+    return [attrs.evolve(one, place=f"{one.place}, on import") for one in compared]
