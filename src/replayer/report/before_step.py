@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from replayer.desync.code_comparison import code_lines, names_a_change
 from replayer.diagnose.explain.answer.explanation import Explanation
 from replayer.diagnose.explain.cause import SourceLocation
-from replayer.diagnose.explain.values.given_values import BUILDS, OMITS, READS, GivenValues, TestedEdits
+from replayer.diagnose.explain.values.given_values import BUILDS, HOLDS, OMITS, READS, GivenValues, TestedEdits
 from replayer.diagnose.explain.values.identities import DifferingIdentity
 from replayer.diagnose.explain.values.reloaded import NotGivenBack
 from replayer.value_text import plain_text
@@ -26,6 +26,7 @@ _NOT_TESTED = "whether the edit of this line makes the difference was not tested
 _NONE_SHOWN = "none of the functions and values of A that could be put into B gives the state of A"
 _WAYS = {
     READS: "; the last line of {function} that reads what differs",
+    HOLDS: "; the last line of {function} that has an object with what differs, and may read that",
     BUILDS: "; no line of {function} reads what differs, and this is the last one that reads from the object",
     OMITS: "; no line of it reads what differs",
 }

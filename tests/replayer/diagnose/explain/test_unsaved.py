@@ -14,7 +14,7 @@ from recorder.ambient.ambient import INSTANCE
 from recorder.ambient.ambient_diff import Candidate
 from replayer.diagnose.explain.explain import explain_tape
 from replayer.diagnose.explain.given.unsaved import unsaved_values
-from replayer.diagnose.explain.values.given_values import BUILDS, OMITS, READS, Unsaved
+from replayer.diagnose.explain.values.given_values import BUILDS, HOLDS, OMITS, READS, Unsaved
 from replayer.report.before_step import before_step_lines
 from sim.kernel.simulation import ArenaOfSaved
 
@@ -213,6 +213,14 @@ class Whole(Cellar):
         return json.dumps([[vars(barrel) for barrel in self.barrels], self.days]).encode()
 
 
+class Sorted(Cellar):
+    def __init__(self):
+        self.days, self.queue = 0, {"ann": 3, "bob": 4}
+
+    def save(self):
+        return json.dumps(self.__dict__, sort_keys=True).encode()  # Sorted
+
+
 class Dayless(Cellar):
     def save(self):  # Dayless
         return json.dumps([barrel.wine for barrel in self.barrels]).encode()
@@ -249,8 +257,8 @@ def unsaved(simulation: Any, path: tuple[tuple[str, Any], ...], holder: Any) -> 
         ("OfPopped", READS, "Popped"),
         ("OfReduced", BUILDS, "Reduced"),
         ("OfRegistered", BUILDS, None),
-        ("OfAged", READS, "Aged"),
-        ("Labelled", READS, "Labelled"),
+        ("OfAged", HOLDS, "Aged"),
+        ("Labelled", HOLDS, "Labelled"),
         ("Rounded", READS, "Rounded"),
         ("Listed", READS, "Listed"),
         ("Looped", READS, "Looped"),
@@ -279,6 +287,22 @@ def test_of_an_attribute_that_no_line_of_save_reads_the_head_is_told(module: Any
     assert one.way == OMITS
     assert one.place is not None
     assert one.place.line == line_of("Dayless")
+
+
+def test_a_line_that_saves_the_whole_dict_of_an_object_reads_the_order_in_it(module: Any) -> None:
+    """And sorts it away."""
+    simulation = module.Sorted()
+    path = ((INSTANCE, "Sorted"), ("attribute", "queue"))
+
+    def turn(_: Candidate) -> None:
+        simulation.queue = dict(reversed(simulation.queue.items()))
+
+    candidate = Candidate("Sorted.queue", "order of a dict", "", (path,))
+    (one,) = unsaved_values(ArenaOfSaved(simulation), [candidate], {path[:-1]: simulation}, turn)
+
+    assert one.way == READS
+    assert one.place is not None
+    assert one.place.line == line_of("Sorted")
 
 
 def test_nothing_is_told_of_a_value_that_save_returns(module: Any) -> None:

@@ -181,7 +181,7 @@ def _by_caches(given: GivenValues, test: _Test, own: StepEnd, emptied: dict[int,
     if proved:
         return GivenValues(tuple(map(_told, proved)), is_read=True, is_emptied=True)
     if caches and given.why_not is None and not test.takes(caches):
-        return GivenValues(why_not="what a cache keeps cannot be put into another instance")
+        return GivenValues(why_not="what a cache keeps was not put into another instance")
     return given
 
 

@@ -22,7 +22,7 @@ from recorder.processes.fork_call import in_a_copy
 from replayer.diagnose.explain.cause import SourceLocation
 from replayer.diagnose.explain.source_lines import SourceFile, Statement
 from replayer.diagnose.explain.value_hash import Digester, attributes_of
-from replayer.diagnose.explain.values.given_values import BUILDS, OMITS, READS, Unsaved
+from replayer.diagnose.explain.values.given_values import BUILDS, HOLDS, OMITS, READS, Unsaved
 from replayer.playback.line_hooks import listening
 from sim.kernel.hooks import HasAdapter, hook
 from sim.kernel.simulation import ArenaOfSaved, Simulation
@@ -170,6 +170,9 @@ def _read_by(frame: FrameType, statement: Statement) -> Iterable[tuple[str, Any,
         for one in names:
             through[name] = value
             attributes = attributes_of(value)
+            if one == "__dict__" and attributes:
+                value, name = attributes, f"{name}.{one}"
+                continue
             if one not in attributes:
                 break
             value, name = attributes[one], f"{name}.{one}"
@@ -213,9 +216,9 @@ class _Pair:
             (BUILDS, self._last_line(_OBJECTS, code)),
             (READS, self._last_line(_WORDS)),
         )
-        for way, line in lines:
-            if line is not None:
-                return way, line
+        for way, number in lines:
+            if number is not None:
+                return way if way == BUILDS or self._reads_plain(number) else HOLDS, self._place(number, way)
         if any(self._differs(number, _OBJECTS) for number in range(len(self.own["lines"]))):
             return READS, None
         file, first, function = self.own["calls"][0]["code"]
@@ -231,18 +234,22 @@ class _Pair:
     def _differs(self, line: int, place: int) -> bool:
         return bool(self.own["lines"][line][place] != self.other["lines"][line][place])
 
-    def _last_line(self, place: int, code: list[Any] | None = None, *, is_plain: bool = False) -> SourceLocation | None:
-        """The last line of a function, or of all, that reads what differs, or from an object that does.
+    def _last_line(self, place: int, code: list[Any] | None = None, *, is_plain: bool = False) -> int | None:
+        """The number of the last line of a function, or of all, that reads what differs, or from an object that does.
 
         is_plain: one that reads a number, a text or the like, and not only an object that it may hand on.
         """
         for number in reversed(range(len(self.own["lines"]))):
-            at, line = self.own["lines"][number][:2]
-            of = self.own["calls"][at]["code"]
+            of = self.own["calls"][self.own["lines"][number][0]]["code"]
             if code in (None, of) and self._differs(number, place) and (not is_plain or self._reads_plain(number)):
-                one, other = (run["lines"][number][place] for run in (self.own, self.other))
-                return _located(of[0], line, of[2], [word for word in one if one[word] != other.get(word)])
+                return number
         return None
+
+    def _place(self, number: int, way: str) -> SourceLocation:
+        at, line = self.own["lines"][number][:2]
+        file, _, function = self.own["calls"][at]["code"]
+        one, other = (run["lines"][number][_OBJECTS if way == BUILDS else _WORDS] for run in (self.own, self.other))
+        return _located(file, line, function, [word for word in one if one[word] != other.get(word)])
 
     def _reads_plain(self, line: int) -> bool:
         """Return True if a line reads a value without attributes that differs."""
