@@ -292,6 +292,22 @@ def test_half_of_a_rename_is_no_rename(tmp_path: Path) -> None:
         assert (lines.edited, bool(lines.renames("grow"))) == (edited, not edited)
 
 
+def test_assignments_of_values_of_two_kinds_are_of_two_variables(tmp_path: Path) -> None:
+    """A sum that begins with a number, and the array that another version adds up in its place."""
+    old = "def warm(bees):\n    {} = {}\n    return {} / 3\n"
+    for number, (first, second, renames) in enumerate(
+        [
+            ("0.0", "1.0", {"heat": "total"}),
+            ("0.0", "asarray(bees)", {}),
+            ("sum(bees)", "fsum(bees)", {"heat": "total"}),
+        ]
+    ):
+        paths = tmp_path / f"a{number}.py", tmp_path / f"b{number}.py"
+        for path, name, value in zip(paths, ("total", "heat"), (first, second), strict=True):
+            path.write_text(old.format(name, value, "7" if name == "heat" else name))
+        assert LineMap(*(SourceFile(str(path)) for path in paths)).renames("warm") == renames, second
+
+
 def test_a_global_whose_class_names_no_module_by_a_text_is_no_compiled_function() -> None:
     """Some packages have a property of this name, and functions may have no module at all."""
 

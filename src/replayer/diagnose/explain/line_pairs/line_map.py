@@ -197,6 +197,7 @@ def _renames(pairs: Sequence[tuple[ast.stmt, ast.stmt]], own: tuple[frozenset[st
     votes = Counter(
         (second, first)
         for pair in pairs
+        if _give_alike(*pair)
         for first, second in _names_at_places(*pair)
         if second in own[1] and first in own[0]
     )
@@ -205,6 +206,11 @@ def _renames(pairs: Sequence[tuple[ast.stmt, ast.stmt]], own: tuple[frozenset[st
         if second not in renames and first not in renames.values():
             renames[second] = first
     return renames
+
+
+def _give_alike(first: ast.stmt, second: ast.stmt) -> bool:
+    """Return False for two assignments of values of two kinds, such as a number and a call: it need not be one variable."""
+    return type(getattr(first, "value", None)) is type(getattr(second, "value", None))
 
 
 def _names_at_places(first: ast.AST, second: ast.AST) -> Iterator[tuple[str, str]]:
