@@ -292,7 +292,7 @@ def test_half_of_a_rename_is_no_rename(tmp_path: Path) -> None:
         assert (lines.edited, bool(lines.renames("grow"))) == (edited, not edited)
 
 
-def test_assignments_of_values_of_two_kinds_are_of_two_variables(tmp_path: Path) -> None:
+def test_assignments_of_a_constant_and_of_something_else_are_of_two_variables(tmp_path: Path) -> None:
     """A sum that begins with a number, and the array that another version adds up in its place."""
     old = "def warm(bees):\n    {} = {}\n    return {} / 3\n"
     for number, (first, second, renames) in enumerate(

@@ -209,8 +209,9 @@ def _renames(pairs: Sequence[tuple[ast.stmt, ast.stmt]], own: tuple[frozenset[st
 
 
 def _give_alike(first: ast.stmt, second: ast.stmt) -> bool:
-    """Return False for two assignments of values of two kinds, such as a number and a call: it need not be one variable."""
-    return type(getattr(first, "value", None)) is type(getattr(second, "value", None))
+    """Return False for two assignments of which one gives a constant and the other does not: it need not be one variable."""
+    constants = [isinstance(getattr(one, "value", None), ast.Constant) for one in (first, second)]
+    return constants[0] == constants[1]
 
 
 def _names_at_places(first: ast.AST, second: ast.AST) -> Iterator[tuple[str, str]]:
