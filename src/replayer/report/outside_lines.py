@@ -33,7 +33,7 @@ def outside_cause_line(explanation: Explanation) -> str | None:
         return f"cause: {other_values_text(values)}"
     if (replaced := explanation.replaced) is not None:
         gives = f"the step gives the recorded state (in {replaced.runs} of {replaced.runs} processes)"
-        now = "they are" if replaced.how.startswith("they ") else "it is"
+        now = "they are" if replaced.arguments else "it is"
         return f"cause: {replaced.what}: where {replaced.how}, {gives}, and as {now} now another one"
     if (count := explanation.memory_runs) > 0:
         filled = f"{memory_text(explanation.variants)} (in {count} of {count} processes each)"

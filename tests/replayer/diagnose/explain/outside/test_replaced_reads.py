@@ -17,7 +17,7 @@ import replayer.commands.main
 from recorder.ambient.outside.outside_note import decode_note
 from recorder.ambient.outside.outside_read import OutsideRead, content_fact
 from recorder.processes.fork_call import in_a_copy
-from replayer.diagnose.explain.outside.import_reads import noting_variables
+from replayer.diagnose.explain.outside.import_reads import noting_reads
 from replayer.diagnose.explain.outside.outside_variants import outside_variants
 from replayer.diagnose.explain.outside.replaced_files import replace_files
 from replayer.diagnose.explain.variants import Variant
@@ -360,7 +360,7 @@ def test_variables_read_on_import_are_noted_with_their_lines(tmp_path: Path, mon
         "import os\nA = os.environ['FIRST']\nB = os.getenv('SECOND')\nC = os.environ.get('THIRD', 3)\nimport tempfile\n"
         "D = tempfile.gettempdir()\n"
     )
-    with noting_variables() as reads:
+    with noting_reads() as reads:
         importlib.import_module("asks_on_import")
 
     assert [(read.name, read.line) for read in reads] == [("FIRST", 2), ("SECOND", 3), ("THIRD", 4)]
