@@ -8,6 +8,8 @@ A difference that vanishes again, such as that of a cache that one variant had t
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 import attrs
 
 from replayer.diagnose.explain.foreign.fresh_memory import FreshMemory
@@ -87,11 +89,11 @@ class Alignment:
             variant: {record.frame: (record.module, record.function) for record in trace.records}
             for variant, trace in enumerate((first, second))
         }
-        self._paired = {  # The calls of the first trace that correspond to one of the second.
-            f"f{first.records[item.first].frame}"
-            for item in self.items
-            if item.first is not None and item.second is not None
-        }
+        self._paired = defaultdict[str, set[int]](set)  # By each such call of the first trace, those of the second one.
+        for item in self.items:
+            if item.first is not None and item.second is not None:
+                own = f"f{first.records[item.first].frame}"
+                self._paired[own].add(second.records[item.second].frame)
         self._compare()
 
     def _keys(self, records: list[Record], *, is_second: bool) -> list[tuple[str, str, int]]:
@@ -290,6 +292,8 @@ class Alignment:
         if prefix not in self._paired:
             return True
         module, function = self._functions[0][int(prefix[1:])]
+        if any(self._functions[1][own][1] != function for own in self._paired[prefix]):
+            return True  # Such as a loop, and the generator expression that another version has in its place.
         return rest != "return" and self.line_maps[module].is_of_one(function, rest)
 
     def _is_one_sided(self, name: str, kind: str) -> bool:
