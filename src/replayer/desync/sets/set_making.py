@@ -152,7 +152,7 @@ def _lines_of(file: str, module: str, *, is_package: bool) -> Iterator[SetLine]:
 
 def lines_that_make(tree: ast.Module) -> list[int]:
     """The lines that may make a set whose order counts."""
-    spared = _only_searched(tree) | _annotations(tree) | _walked_views(tree)
+    spared = _only_searched(tree) | _annotations(tree) | _walked_views(tree) | _own_attributes(tree)
     return sorted({node.lineno for node in ast.walk(tree) if id(node) not in spared and _may_make(node)})  # type: ignore[attr-defined]
 
 
@@ -212,6 +212,20 @@ def _walked_views(tree: ast.Module) -> set[int]:
     heads = [one.func for one in walked if isinstance(one, ast.Call)]
     # Any other method may make a set of its own.
     return {id(one) for one in heads if isinstance(one, ast.Attribute) and one.attr in _VIEWS}
+
+
+def _own_attributes(tree: ast.Module) -> set[int]:
+    """Attributes with the name of a view that an object has itself, as in ``shelf.items.append(one)``: a method has none of that."""
+    found = list[ast.expr]()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Attribute(value=ast.Attribute() as one) | ast.Subscript(value=ast.Attribute() as one):
+                found.append(one)
+            case ast.For(iter=ast.Attribute() as one) | ast.comprehension(iter=ast.Attribute() as one):
+                found.append(one)
+            case ast.Attribute(ctx=ast.Store() | ast.Del()):
+                found.append(node)
+    return {id(one) for one in found if isinstance(one, ast.Attribute) and one.attr in _VIEWS}
 
 
 def _bound_names(tree: ast.Module) -> frozenset[str]:
