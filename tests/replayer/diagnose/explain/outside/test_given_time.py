@@ -6,7 +6,6 @@ import importlib
 import queue
 import sys
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,7 +16,7 @@ import pytest
 from recorder import Recorder
 from recorder.ambient.outside.outside_read import THREADS
 from recorder.processes.fork_call import in_a_copy
-from replayer.desync.ordered_threads import going_on
+from replayer.desync.ordered_threads import going_on, wait_until_ready
 from replayer.desync.stand_ins import GIVEN_TIME, use_stand_ins
 from replayer.diagnose.explain.explain import explain_tape
 from replayer.diagnose.explain.outside.given_time import GOING_ON, threads_tested, with_time_for_threads
@@ -67,7 +66,7 @@ def test_a_thread_that_a_frame_gave_time_is_named_and_proved(post: Any) -> None:
     with Recorder("run.tape", post.Sim(), trial_ms=0) as tape:
         for _ in range(6):
             tape.step()
-            time.sleep(0.2)
+            wait_until_ready()  # As a frame does, in which the thread answers.
     found = explain_tape("run.tape", sim="post_given:Sim", factory=post.Sim, tick=5)
     assert outside_cause_line(found) == (
         f"cause: {GOING_ON}, answer (post_given.py:13): where they get time before the step, until they wait or end, the step "
