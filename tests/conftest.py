@@ -32,7 +32,7 @@ STARTED_SHARE = 0.05  # Of the tests: the processes of the product start as a us
 
 # One figure for how fast the machines are: of the part of the runs that seldom, share or FOLDER_PARTS gives, a test is done in
 # this share. Chosen so that a run takes less than ten minutes on two cores.
-TURNS = 0.2
+TURNS = 0.18
 
 # A test there starts processes, commands or a browser, or reads and writes other packages' formats: one without a mark of
 # its own is done in this part of the runs.

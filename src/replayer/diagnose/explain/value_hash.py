@@ -26,11 +26,13 @@ import xxhash
 
 from recorder.ambient.c_memory import is_memory, memory_of
 from recorder.ambient.iterators import ITERATOR_TYPES, IteratorParts, parts_of
+from recorder.ambient.roots import is_users
 from replayer.diagnose.explain.held.generator_variables import frame_of, variables_of
 from replayer.diagnose.explain.held.instance_objects import InstanceObjects
 from replayer.diagnose.explain.held.random_states import generator_state
 from replayer.playback.work_tree import without_tree_name
 from sim.enum_members import without_places
+from sim.kernel.class_names import module_of
 from sim.kernel.state import Snapshot, State
 
 PARTS_MAX = 20_000  # Of one value; of a larger one, the first parts and the size count.
@@ -219,10 +221,11 @@ class Digester:
 def _numbers_of(value: Any) -> dict[str, Any]:
     """The numbers of an array of another library, such as a tensor of PyTorch, as they lie in memory; empty for any other value.
 
-    Empty also where these numbers cannot be read, such as on a graphics card: it counts by its type then.
+    Empty also where these numbers cannot be read, such as on a graphics card, and of a class of the user's: it counts by its
+    type, or its attributes, then.
     """
     kind = type(value)
-    if not callable(getattr(kind, "__dlpack__", None)):
+    if not callable(getattr(kind, "__dlpack__", None)) or is_users(module_of(kind)):  # None of the user's code is run.
         return {}
     try:
         return {"numbers": np.from_dlpack(value.detach() if callable(getattr(kind, "detach", None)) else value)}

@@ -188,6 +188,20 @@ def test_the_numbers_of_a_tensor_are_compared() -> None:
     assert digest([torch.ones(3), torch.zeros(3)]) != digest([torch.zeros(3), torch.ones(3)])
 
 
+def test_no_code_of_the_users_is_run_for_the_numbers() -> None:
+    class Sneaky:
+        def __dlpack__(self, **_: Any) -> Any:
+            raise AssertionError
+
+        def detach(self) -> Any:
+            ran.append(self)
+            return self
+
+    ran = list[Any]()
+    assert Digester().digest(Sneaky()) == Digester().digest(Sneaky())
+    assert ran == []
+
+
 @pytest.mark.seldom(0.3)
 def test_the_line_that_gives_a_tensor_other_numbers_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
