@@ -198,9 +198,8 @@ def is_users(module_name: str) -> bool:
 
 def is_installed(file: str) -> bool:
     """Return True for a file of Python's own library, or of an installed package."""
-    path = (
-        str(Path(file)) if "//" in file or "/." in file else file
-    )  # As Path writes it, which takes ten times as long.
+    # As Path writes it, which takes ten times as long.
+    path = str(Path(file)) if "//" in file or "/." in file else file
     return path.startswith(_installed())
 
 

@@ -77,9 +77,8 @@ def _fields_facts(explanation: Explanation) -> list[dict[str, Any]]:
 def _function_facts(explanation: Explanation) -> dict[str, Any]:
     """The functions of A that B was given, and the edits of the only one that is needed."""
     facts = attrs.asdict(explanation.functions) if explanation.functions is not None else None
-    if (
-        facts is not None and facts["is_none_alone"]
-    ):  # As always, but for several functions of which one alone does not end.
+    # As ever, but for several functions of which one alone does not end.
+    if facts is not None and facts["is_none_alone"]:
         del facts["is_none_alone"]
     return {"functions": facts, "edits": facts.pop("edits") if facts is not None else None}
 

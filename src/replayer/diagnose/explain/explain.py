@@ -207,8 +207,17 @@ class _Case:
         ran = [outcome for outcome in outcomes if outcome.step is not None]
         seen = between_steps(tape, tick)  # A change that the recorder saw: no variant repeats it.
         if ran and not ((seen and seen.suspicious) or any(one.result == (recorded_hash, None) for one in ran)):
-            here = partial(find_recorded, tape, self.now, outcomes, run=self._runs(tick, before), asked=self.asked)
-            last = here(recorded_hash, pair, self.runner.empty_folder, self.last_variants)
+            last = find_recorded(
+                tape,
+                self.now,
+                outcomes,
+                recorded_hash,
+                pair,
+                self.runner.empty_folder,
+                self.last_variants,
+                run=self._runs(tick, before),
+                asked=self.asked,
+            )
             outcomes += last
             if last and last[-1].result == (recorded_hash, None):
                 pair = last[-1], ran[0]

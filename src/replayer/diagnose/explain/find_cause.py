@@ -172,11 +172,8 @@ class _BackwardSearch(ChosenObjects):
             for name in names:
                 digests = [self._alignment.digest_after(name, place, variant) for variant in (0, 1)]
                 if name in record.after and digests[0] != digests[1]:
-                    return (
-                        [(self._place(place), self._shown(name, place))]
-                        if self._place(place) != self._place(item)
-                        else []
-                    )
+                    line = self._place(place)
+                    return [(line, self._shown(name, place))] if line != self._place(item) else []
         return []
 
     def _is_called_in(self, item: int, end: int) -> bool:

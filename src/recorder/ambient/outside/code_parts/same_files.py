@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import functools
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -45,13 +44,13 @@ def may_read_files(paths: Iterable[str]) -> bool:
     waiting: list[ast.AST] = []
     defined: dict[str, list[ast.AST]] = {}
     for path in paths:
-        source = _source(path)
-        if source is None:
+        tree = _tree(path)
+        if tree is None:
             return True  # It is not known.
-        for node in ast.walk(_tree(source)):
+        for node in ast.walk(tree):
             if isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
                 defined.setdefault(node.name, []).append(node)
-        waiting += _outside_of_functions(_tree(source).body)
+        waiting += _outside_of_functions(tree.body)
     for node in waiting:  # It grows by what these name.
         for name in _names(node):
             if name.startswith(_READS) or name in _LOOKS:
@@ -102,16 +101,13 @@ def _is_of_a_program(node: ast.stmt) -> bool:
     )
 
 
-def _source(path: str) -> str | None:
-    """The text of a file of Python; None if it cannot be read or compiled."""
+def _tree(path: str) -> ast.Module | None:
+    """The statements of a file of Python; None if it cannot be read or compiled."""
     content = _content(path)
     try:
-        source = None if content is None else content.decode()
-        if source is not None:
-            _tree(source)
+        return None if content is None else ast.parse(content.decode())
     except (SyntaxError, ValueError, RecursionError):
         return None
-    return source
 
 
 def _content(path: str) -> bytes | None:
@@ -121,8 +117,3 @@ def _content(path: str) -> bytes | None:
         return file.read_bytes() if is_read else None
     except (OSError, ValueError):
         return None
-
-
-@functools.lru_cache(maxsize=16)
-def _tree(source: str) -> ast.Module:
-    return ast.parse(source)

@@ -11,7 +11,7 @@ import attrs
 
 from recorder.ambient.outside.code_parts.changed_values import table_of
 from replayer.diagnose.explain.before_step.answer import ChangingLines
-from replayer.diagnose.explain.before_step.program_code import Function, ProgramCode
+from replayer.diagnose.explain.before_step.program_code import Function, ProgramCode, called_name
 from replayer.diagnose.explain.cause import SourceLocation
 
 _CHANGE_LISTS = """
@@ -25,7 +25,6 @@ betavariate expovariate triangular integers normal standard_normal permutation p
 _CHANGE_ARGUMENTS = """
 shuffle heapify heappush heappop heapreplace heappushpop insort insort_left insort_right permuted copyto put
 """
-DRAW = frozenset(_DRAW.split())
 CHANGE, CHANGE_ARGUMENT = frozenset(f"{_CHANGE_LISTS} {_DRAW}".split()), frozenset(_CHANGE_ARGUMENTS.split())
 _SETTERS = frozenset(("setattr", "delattr"))
 _SIGNS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
@@ -79,7 +78,7 @@ def _calls(function: Function) -> Iterator[tuple[str, ast.Call]]:
     """The last names of what a function calls."""
     for node in function.own:
         if isinstance(node, ast.Call):
-            yield node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", ""), node
+            yield called_name(node.func), node
 
 
 def written_by_others(code: ProgramCode) -> Written:
@@ -163,7 +162,7 @@ def _changes_of_variables(function: Function) -> Iterator[tuple[str, ast.AST]]:
         elif isinstance(node, ast.Call):
             is_change = isinstance(node.func, ast.Attribute) and node.func.attr in CHANGE
             held = [table_of(node.func.value)] if is_change and isinstance(node.func, ast.Attribute) else []
-            called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            called = called_name(node.func)
             held += node.args if called in CHANGE_ARGUMENT else []
             yield from ((one.id, node) for one in held if isinstance(one, ast.Name))
 
@@ -192,7 +191,7 @@ def _attribute(node: ast.expr, aliases: dict[str, str]) -> str:
 
 
 def _changed_by_call(node: ast.Call, aliases: dict[str, str]) -> list[str]:
-    called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    called = called_name(node.func)
     found = []
     if isinstance(node.func, ast.Attribute) and called in CHANGE:
         found.append(_attribute(node.func.value, aliases))

@@ -9,12 +9,8 @@ import attrs
 
 from replayer.diagnose.explain.cause import SourceLocation
 
-READS, HOLDS, BUILDS, OMITS = (
-    "reads",
-    "holds",
-    "builds",
-    "omits",
-)  # How save() treats a value that it does not tell from another one.
+# How save() treats a value that it does not tell from another one.
+READS, HOLDS, BUILDS, OMITS = "reads", "holds", "builds", "omits"
 ALIKE = "made in one process, both give the same state"
 NOT_PUT = "what the line reads was not put into another instance"
 _ORDER_OF = "order of "  # At the beginning of a kind: the members are as they were.
@@ -54,7 +50,8 @@ class Unsaved:
     Attributes:
         name: as of the GivenValue.
         way: READS: the line is the last one of its function, in save(), that reads what differs; HOLDS: that has an object with
-            it, and hands that on, so that it may read it; BUILDS: it reads other attributes of the object that has it; OMITS: it is the head of save(), no line of which reads what differs.
+            it, and hands that on, so that it may read it; BUILDS: it reads other attributes of the object that has it; OMITS: it
+            is the head of save(), no line of which reads what differs.
         place: the line; None if it is not known.
     """
 

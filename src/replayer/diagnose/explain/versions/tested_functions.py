@@ -238,14 +238,13 @@ class _Test:
             if right is not None:
                 return _Found([right], brought=self._repeat([right], self.pair[0]))
             results += ran
-        unknown = {
-            id(one): result.why_not for one, result in results if result is not None and result.why_not in _NO_RESULT
-        }
         able = [one for one, result in results if result is not None]
-        if len(tested) == len(changed) and OUT_OF_TIME not in unknown.values() and (together := self._together(able)):
+        unknown = [one for one, result in results if result is not None and result.why_not in _NO_RESULT]
+        is_late = any(result is not None and result.why_not == OUT_OF_TIME for _, result in results)
+        if len(tested) == len(changed) and not is_late and (together := self._together(able)):
             return _Found(together, brought=self._repeat(together, self.pair[0]), is_none_alone=not unknown)
         if unknown or len(tested) < len(changed):
-            number = sum(id(one) not in unknown for one in tested)
+            number = sum(one not in unknown for one in tested)
             self.notes.append(
                 f"of {len(changed)} functions that differ, {number} of A were tried in B, each alone: none gives the state of A"
             )
